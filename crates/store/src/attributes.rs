@@ -32,10 +32,7 @@ impl Value {
         match self {
             // One byte per two digits, one more, and one for the sign.
             Self::Number(n) => {
-                let digits = n
-                    .unsigned_abs()
-                    .checked_ilog10()
-                    .map_or(1, |log| log as usize + 1);
+                let digits = n.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
                 digits.div_ceil(2) + 1 + usize::from(*n < 0)
             }
             Self::Text(text) => text.len(),
@@ -126,20 +123,14 @@ impl Attributes {
 
     /// Removes `name`, returning what it had.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        let at = self
-            .0
-            .binary_search_by(|(known, _)| known.as_ref().cmp(name))
-            .ok()?;
+        let at = self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()?;
         Some(self.0.remove(at).1)
     }
 
     /// The value of `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
-        let at = self
-            .0
-            .binary_search_by(|(known, _)| known.as_ref().cmp(name))
-            .ok()?;
+        let at = self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()?;
         self.0.get(at).map(|(_, value)| value)
     }
 
@@ -196,19 +187,13 @@ impl Attributes {
     /// What the attributes add to an item's size, by DynamoDB's rules.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0
-            .iter()
-            .map(|(name, value)| name.len() + value.size())
-            .sum()
+        self.0.iter().map(|(name, value)| name.len() + value.size()).sum()
     }
 
     /// Checks names and count.
     pub(crate) fn check(&self) -> Result<()> {
         if self.len() > ATTRIBUTES_MAX {
-            let problem = format!(
-                "has {} attributes, the limit is {ATTRIBUTES_MAX}",
-                self.len()
-            );
+            let problem = format!("has {} attributes, the limit is {ATTRIBUTES_MAX}", self.len());
             return Err(StoreError::invalid("item", problem));
         }
         self.0.iter().try_for_each(|(name, _)| check_name(name))
@@ -218,10 +203,7 @@ impl Attributes {
 fn check_name(name: &str) -> Result<()> {
     StoreError::check_size("attribute name", name.len(), NAME_BYTES_MAX)?;
     let lower = |c: char| c.is_ascii_lowercase();
-    if !name.starts_with(lower)
-        || !name
-            .chars()
-            .all(|c| lower(c) || c.is_ascii_digit() || c == '_')
+    if !name.starts_with(lower) || !name.chars().all(|c| lower(c) || c.is_ascii_digit() || c == '_')
     {
         let problem = format!("{name:?} is not of the form [a-z][a-z0-9_]*");
         return Err(StoreError::invalid("attribute name", problem));
@@ -235,10 +217,7 @@ fn check_name(name: &str) -> Result<()> {
 
 fn wrong_kind(name: &str, wanted: &str, found: Option<&Value>) -> StoreError {
     let found = found.map_or("nothing", Value::kind);
-    StoreError::corrupt(
-        "item",
-        format!("attribute {name:?} should be {wanted}, found {found}"),
-    )
+    StoreError::corrupt("item", format!("attribute {name:?} should be {wanted}, found {found}"))
 }
 
 impl fmt::Debug for Attributes {
@@ -265,19 +244,15 @@ mod tests {
     fn names_are_checked() {
         assert!(Attributes::new().with("good_1", 1).check().is_ok());
         for bad in ["", "Upper", "1st", "sp ace", "é", "pk", "exp"] {
-            assert!(
-                Attributes::new().with(bad, 1).check().is_err(),
-                "{bad:?} was accepted"
-            );
+            assert!(Attributes::new().with(bad, 1).check().is_err(), "{bad:?} was accepted");
         }
         let long = "a".repeat(NAME_BYTES_MAX + 1);
         assert!(matches!(
             Attributes::new().with(long, 1).check(),
             Err(StoreError::TooLarge { .. })
         ));
-        let many: Attributes = (0..=ATTRIBUTES_MAX)
-            .map(|n| (format!("a{n}").into(), Value::Number(0)))
-            .collect();
+        let many: Attributes =
+            (0..=ATTRIBUTES_MAX).map(|n| (format!("a{n}").into(), Value::Number(0))).collect();
         assert!(many.check().is_err());
     }
 
@@ -288,22 +263,13 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         assert_eq!(attributes.number("b").unwrap(), 2);
         assert!(attributes.number("a").is_err());
-        assert!(
-            attributes
-                .bytes("c")
-                .unwrap_err()
-                .to_string()
-                .contains("found nothing")
-        );
+        assert!(attributes.bytes("c").unwrap_err().to_string().contains("found nothing"));
     }
 
     #[test]
     fn numbers_are_sized_as_dynamodb_does() {
         let size = |n: i64| Value::Number(n).size();
-        assert_eq!(
-            (size(0), size(7), size(10), size(100), size(-5)),
-            (2, 2, 2, 3, 3)
-        );
+        assert_eq!((size(0), size(7), size(10), size(100), size(-5)), (2, 2, 2, 3, 3));
         assert_eq!(size(i64::MIN), 12);
     }
 }

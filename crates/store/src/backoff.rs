@@ -17,11 +17,8 @@ pub struct Backoff {
 
 impl Backoff {
     /// Up to 8 attempts: waits up to 25, 50, 100 … 1,600 ms, 3.2 s at most in all.
-    pub const STANDARD: Self = Self {
-        base: Duration::from_millis(25),
-        longest: Duration::from_secs(2),
-        attempts_max: 8,
-    };
+    pub const STANDARD: Self =
+        Self { base: Duration::from_millis(25), longest: Duration::from_secs(2), attempts_max: 8 };
 
     /// How long to wait after `attempts` failed ones; nothing when no more should be made.
     #[must_use]
@@ -44,16 +41,9 @@ mod tests {
     #[test]
     fn waits_grow_up_to_the_bound_and_attempts_end() {
         let rng = SeededRng::new(3);
-        let backoff = Backoff {
-            attempts_max: 40,
-            ..Backoff::STANDARD
-        };
-        let longest_of = |attempt| {
-            (0..200)
-                .filter_map(|_| backoff.wait(attempt, &rng))
-                .max()
-                .expect("a wait")
-        };
+        let backoff = Backoff { attempts_max: 40, ..Backoff::STANDARD };
+        let longest_of =
+            |attempt| (0..200).filter_map(|_| backoff.wait(attempt, &rng)).max().expect("a wait");
         assert!(longest_of(1) <= Duration::from_millis(25));
         assert!(longest_of(3) > Duration::from_millis(50));
         assert!(longest_of(39) <= Duration::from_secs(2));

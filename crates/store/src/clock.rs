@@ -29,17 +29,12 @@ pub struct SystemClock {
     origin: std::time::Instant,
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the machine's clock"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
 impl SystemClock {
     /// The machine's clock.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            origin: std::time::Instant::now(),
-        }
+        Self { origin: std::time::Instant::now() }
     }
 
     fn wall() -> Timestamp {
@@ -103,19 +98,13 @@ impl VirtualClock {
             sleepers: BTreeMap::new(),
             sleepers_made: 0,
         };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-            auto: false,
-        }
+        Self { state: Arc::new(Mutex::new(state)), auto: false }
     }
 
     /// A clock on which a sleep moves time forward by itself instead of waiting for somebody to do so.
     #[must_use]
     pub fn automatic(start: Timestamp) -> Self {
-        Self {
-            auto: true,
-            ..Self::new(start)
-        }
+        Self { auto: true, ..Self::new(start) }
     }
 
     /// Moves time forward and wakes who slept until then.
@@ -135,30 +124,20 @@ impl VirtualClock {
 
     /// Sets the wall clock, as an operator or a time service does: monotonic time does not notice.
     pub fn set_wall(&self, now: Timestamp) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .wall = now;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).wall = now;
     }
 
     /// How many sleep at present.
     #[must_use]
     pub fn sleepers(&self) -> usize {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sleepers
-            .len()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).sleepers.len()
     }
 }
 
 #[async_trait]
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .wall
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).wall
     }
 
     fn monotonic(&self) -> Monotonic {

@@ -22,19 +22,13 @@ impl Environment {
     /// The machine's clock and unpredictable numbers.
     #[must_use]
     pub fn system() -> Self {
-        Self {
-            clock: Arc::new(SystemClock::new()),
-            rng: Arc::new(SystemRng),
-        }
+        Self { clock: Arc::new(SystemClock::new()), rng: Arc::new(SystemRng) }
     }
 
     /// A virtual clock and numbers from a seed.
     #[must_use]
     pub fn simulated(clock: VirtualClock, seed: u64) -> Self {
-        Self {
-            clock: Arc::new(clock),
-            rng: Arc::new(SeededRng::new(seed)),
-        }
+        Self { clock: Arc::new(clock), rng: Arc::new(SeededRng::new(seed)) }
     }
 
     /// The wall-clock time.

@@ -139,24 +139,13 @@ impl StoreError {
     /// One conflict.
     #[must_use]
     pub fn conflict(key: Key, current: Option<Item>) -> Self {
-        Self::conflicts(
-            Conflict {
-                index: 0,
-                key,
-                current,
-            },
-            Vec::new(),
-        )
+        Self::conflicts(Conflict { index: 0, key, current }, Vec::new())
     }
 
     /// Several conflicts of one group.
     #[must_use]
     pub fn conflicts(first: Conflict, rest: Vec<Conflict>) -> Self {
-        Self::Conflict(Box::new(Conflicts {
-            first,
-            rest,
-            after_unknown: false,
-        }))
+        Self::Conflict(Box::new(Conflicts { first, rest, after_unknown: false }))
     }
 
     /// The same error, when an earlier attempt at the same write had an unknown outcome: what would be definite
@@ -168,7 +157,8 @@ impl StoreError {
                 conflicts.after_unknown = true;
                 Self::Conflict(conflicts)
             }
-            Self::UnknownOutcome { .. } => self,
+            // What is refused for what it is was refused the first time too.
+            Self::UnknownOutcome { .. } | Self::TooLarge { .. } | Self::Invalid { .. } => self,
             other => Self::UnknownOutcome {
                 operation,
                 detail: format!("an earlier attempt may have been applied; then: {other}"),
@@ -180,28 +170,19 @@ impl StoreError {
     /// A parameter that makes no sense.
     #[must_use]
     pub fn invalid(field: &'static str, problem: impl Into<String>) -> Self {
-        Self::Invalid {
-            field,
-            problem: problem.into(),
-        }
+        Self::Invalid { field, problem: problem.into() }
     }
 
     /// Damaged data.
     #[must_use]
     pub fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self::Corrupt {
-            place: place.into(),
-            detail: detail.into(),
-        }
+        Self::Corrupt { place: place.into(), detail: detail.into() }
     }
 
     /// A wrong set-up.
     #[must_use]
     pub fn misconfigured(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::Misconfigured {
-            problem: problem.into(),
-            remedy: remedy.into(),
-        }
+        Self::Misconfigured { problem: problem.into(), remedy: remedy.into() }
     }
 
     /// Refuses more than `limit` bytes.
@@ -212,12 +193,7 @@ impl StoreError {
         if size <= limit {
             return Ok(());
         }
-        Err(Self::TooLarge {
-            what,
-            size,
-            unit: "bytes",
-            limit,
-        })
+        Err(Self::TooLarge { what, size, unit: "bytes", limit })
     }
 }
 

@@ -35,25 +35,18 @@ impl Hints {
     #[must_use]
     pub fn subscribe(&self, partition: &Partition) -> ChangeHint {
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        let channel = channels
-            .get(partition)
-            .and_then(Weak::upgrade)
-            .unwrap_or_else(|| {
-                let channel = Arc::new(Channel {
-                    partition: partition.clone(),
-                    changes: AtomicU64::new(0),
-                    notify: Notify::new(),
-                    registry: Arc::downgrade(&self.channels),
-                });
-                channels.insert(partition.clone(), Arc::downgrade(&channel));
-                channel
+        let channel = channels.get(partition).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let channel = Arc::new(Channel {
+                partition: partition.clone(),
+                changes: AtomicU64::new(0),
+                notify: Notify::new(),
+                registry: Arc::downgrade(&self.channels),
             });
+            channels.insert(partition.clone(), Arc::downgrade(&channel));
+            channel
+        });
         let seen = channel.changes.load(Ordering::Acquire);
-        ChangeHint {
-            channel,
-            seen,
-            poll: None,
-        }
+        ChangeHint { channel, seen, poll: None }
     }
 
     /// Tells who waits for `partition` that it changed.
@@ -71,10 +64,7 @@ impl Hints {
     /// How many partitions are waited for.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.channels
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether nobody waits.
@@ -86,9 +76,7 @@ impl Hints {
 
 impl fmt::Debug for Hints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hints")
-            .field("partitions", &self.len())
-            .finish()
+        f.debug_struct("Hints").field("partitions", &self.len()).finish()
     }
 }
 
@@ -99,10 +87,7 @@ impl Drop for Channel {
         };
         let mut channels = registry.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody may have subscribed anew meanwhile: only a dead entry is ours to remove.
-        if channels
-            .get(&self.partition)
-            .is_some_and(|channel| channel.strong_count() == 0)
-        {
+        if channels.get(&self.partition).is_some_and(|channel| channel.strong_count() == 0) {
             channels.remove(&self.partition);
         }
     }
@@ -133,12 +118,7 @@ impl ChangeHint {
         shortest: Duration,
         longest: Duration,
     ) -> Self {
-        self.poll = Some(Poll {
-            clock,
-            shortest,
-            longest,
-            next: shortest,
-        });
+        self.poll = Some(Poll { clock, shortest, longest, next: shortest });
         self
     }
 
@@ -223,9 +203,7 @@ mod tests {
         let partition = Partition::new("p").unwrap();
         let (short, long) = (Duration::from_millis(100), Duration::from_millis(350));
         let mut hint =
-            Hints::new()
-                .subscribe(&partition)
-                .with_poll(Arc::new(clock.clone()), short, long);
+            Hints::new().subscribe(&partition).with_poll(Arc::new(clock.clone()), short, long);
         let mut wakes = Vec::new();
         for _ in 0..4 {
             hint.wait().await;

@@ -103,10 +103,7 @@ impl Key {
     /// # Errors
     /// As [`Partition::new`] and [`SortKey::new`].
     pub fn new(partition: impl Into<Arc<str>>, sort: impl Into<Bytes>) -> Result<Self> {
-        Ok(Self {
-            partition: Partition::new(partition)?,
-            sort: SortKey::new(sort)?,
-        })
+        Ok(Self { partition: Partition::new(partition)?, sort: SortKey::new(sort)? })
     }
 
     /// Joins two parts that were checked before.
@@ -136,23 +133,11 @@ mod tests {
     fn bounds_are_inclusive_and_named() {
         assert!(Partition::new("p".repeat(PARTITION_BYTES_MAX)).is_ok());
         let error = Partition::new("p".repeat(PARTITION_BYTES_MAX + 1)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "partition is too large: 2049 bytes, the limit is 2048"
-        );
+        assert_eq!(error.to_string(), "partition is too large: 2049 bytes, the limit is 2048");
         assert!(SortKey::new(vec![0; SORT_KEY_BYTES_MAX]).is_ok());
         let error = SortKey::new(vec![0; SORT_KEY_BYTES_MAX + 1]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "sort key is too large: 1025 bytes, the limit is 1024"
-        );
-        assert_eq!(
-            Partition::new("").unwrap_err().to_string(),
-            "partition is empty"
-        );
-        assert_eq!(
-            SortKey::new(Bytes::new()).unwrap_err().to_string(),
-            "sort key is empty"
-        );
+        assert_eq!(error.to_string(), "sort key is too large: 1025 bytes, the limit is 1024");
+        assert_eq!(Partition::new("").unwrap_err().to_string(), "partition is empty");
+        assert_eq!(SortKey::new(Bytes::new()).unwrap_err().to_string(), "sort key is empty");
     }
 }

@@ -40,9 +40,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Partition, Rows>> {
-        self.partitions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The live item under `key`.
@@ -104,18 +102,12 @@ impl Store for MemoryStore {
         query.check()?;
         let range = query.remaining();
         if range.is_empty() {
-            return Ok(Page {
-                items: Vec::new(),
-                next: None,
-            });
+            return Ok(Page { items: Vec::new(), next: None });
         }
         let now = self.clock.now();
         let partitions = self.lock();
         let Some(rows) = partitions.get(&query.partition) else {
-            return Ok(Page {
-                items: Vec::new(),
-                next: None,
-            });
+            return Ok(Page { items: Vec::new(), next: None });
         };
         let start = range.start.map_or(Bound::Unbounded, Bound::Included);
         let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
@@ -146,23 +138,16 @@ impl Store for MemoryStore {
         let mut partitions = self.lock();
         let verdict = judge_group(&writes, |_, write| self.find(&partitions, &write.key))?;
         if verdict == Verdict::Apply {
-            writes
-                .iter()
-                .for_each(|write| apply(&mut partitions, write));
+            writes.iter().for_each(|write| apply(&mut partitions, write));
         }
         drop(partitions);
-        writes
-            .iter()
-            .for_each(|write| self.hints.touch(&write.key.partition));
+        writes.iter().for_each(|write| self.hints.touch(&write.key.partition));
         Ok(())
     }
 
     async fn write_each(&self, writes: Vec<Write>) -> Result<Vec<Result<()>>> {
         check_each(&writes)?;
-        Ok(writes
-            .into_iter()
-            .map(|write| self.write_one(write))
-            .collect())
+        Ok(writes.into_iter().map(|write| self.write_one(write)).collect())
     }
 
     fn changed(&self, partition: &Partition) -> ChangeHint {

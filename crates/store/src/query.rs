@@ -39,37 +39,25 @@ impl SortRange {
     /// The whole partition.
     #[must_use]
     pub const fn all() -> Self {
-        Self {
-            start: None,
-            end: None,
-        }
+        Self { start: None, end: None }
     }
 
     /// From `start` on.
     #[must_use]
     pub const fn from(start: SortKey) -> Self {
-        Self {
-            start: Some(start),
-            end: None,
-        }
+        Self { start: Some(start), end: None }
     }
 
     /// Up to and without `end`.
     #[must_use]
     pub const fn to(end: SortKey) -> Self {
-        Self {
-            start: None,
-            end: Some(end),
-        }
+        Self { start: None, end: Some(end) }
     }
 
     /// From `start` up to and without `end`.
     #[must_use]
     pub const fn between(start: SortKey, end: SortKey) -> Self {
-        Self {
-            start: Some(start),
-            end: Some(end),
-        }
+        Self { start: Some(start), end: Some(end) }
     }
 
     /// All keys that begin with `prefix`.
@@ -77,10 +65,7 @@ impl SortRange {
     pub fn prefix(prefix: SortKey) -> Self {
         let mut end = prefix.as_bytes().to_vec();
         raise(&mut end);
-        Self {
-            start: Some(prefix),
-            end: SortKey::new(end).ok(),
-        }
+        Self { start: Some(prefix), end: SortKey::new(end).ok() }
     }
 
     /// Whether `sort` lies in the range.
@@ -137,10 +122,7 @@ impl Query {
     /// By falling sort key.
     #[must_use]
     pub fn reverse(self) -> Self {
-        Self {
-            direction: Direction::Reverse,
-            ..self
-        }
+        Self { direction: Direction::Reverse, ..self }
     }
 
     /// At most this many items a page.
@@ -152,19 +134,13 @@ impl Query {
     /// A stale answer will do.
     #[must_use]
     pub fn relaxed(self) -> Self {
-        Self {
-            consistency: Consistency::Relaxed,
-            ..self
-        }
+        Self { consistency: Consistency::Relaxed, ..self }
     }
 
     /// The same query, continued behind `sort`.
     #[must_use]
     pub fn after(self, sort: SortKey) -> Self {
-        Self {
-            after: Some(sort),
-            ..self
-        }
+        Self { after: Some(sort), ..self }
     }
 
     /// Checks the limit.
@@ -177,12 +153,7 @@ impl Query {
         }
         if self.limit > PAGE_ITEMS_MAX {
             let (what, size, unit) = ("query limit", self.limit, "items");
-            return Err(StoreError::TooLarge {
-                what,
-                size,
-                unit,
-                limit: PAGE_ITEMS_MAX,
-            });
+            return Err(StoreError::TooLarge { what, size, unit, limit: PAGE_ITEMS_MAX });
         }
         Ok(())
     }
@@ -258,12 +229,7 @@ pub async fn collect(store: &dyn Store, query: Query, items_max: usize) -> Resul
         next = page.next;
         if items.len() > items_max {
             let (what, size, unit) = ("query answer", items.len(), "items");
-            return Err(StoreError::TooLarge {
-                what,
-                size,
-                unit,
-                limit: items_max,
-            });
+            return Err(StoreError::TooLarge { what, size, unit, limit: items_max });
         }
     }
     Ok(items)

@@ -32,10 +32,7 @@ pub trait Rng: Debug + Send + Sync {
 pub struct SystemRng;
 
 impl Rng for SystemRng {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that draws from the system"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that draws from the system")]
     fn next_u64(&self) -> u64 {
         rand::rng().next_u64()
     }
@@ -55,10 +52,7 @@ impl SeededRng {
 
 impl Rng for SeededRng {
     fn next_u64(&self) -> u64 {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next_u64()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 }
 

@@ -50,25 +50,13 @@ impl Write {
     /// Puts an item that will have `version`.
     #[must_use]
     pub const fn put(key: Key, attributes: Attributes, expect: Expect, version: Version) -> Self {
-        Self {
-            key,
-            change: Change::Put {
-                attributes,
-                expiry: None,
-                version,
-            },
-            expect,
-        }
+        Self { key, change: Change::Put { attributes, expiry: None, version }, expect }
     }
 
     /// Removes an item.
     #[must_use]
     pub const fn delete(key: Key, expect: Expect) -> Self {
-        Self {
-            key,
-            change: Change::Delete,
-            expect,
-        }
+        Self { key, change: Change::Delete, expect }
     }
 
     /// The same put with an expiry; a delete has none and stays as it is.
@@ -93,11 +81,7 @@ impl Write {
     #[must_use]
     pub fn item(&self) -> Option<Item> {
         match &self.change {
-            Change::Put {
-                attributes,
-                expiry,
-                version,
-            } => Some(Item {
+            Change::Put { attributes, expiry, version } => Some(Item {
                 key: self.key.clone(),
                 attributes: attributes.clone(),
                 version: *version,
@@ -112,9 +96,7 @@ impl Write {
     pub fn size(&self) -> usize {
         let nothing = Attributes::new();
         match &self.change {
-            Change::Put {
-                attributes, expiry, ..
-            } => item_size(&self.key, attributes, *expiry),
+            Change::Put { attributes, expiry, .. } => item_size(&self.key, attributes, *expiry),
             Change::Delete => item_size(&self.key, &nothing, None),
         }
     }
@@ -153,19 +135,13 @@ pub fn check_each(writes: &[Write]) -> Result<()> {
 
 fn check_count(what: &'static str, writes: &[Write], limit: usize) -> Result<()> {
     if writes.len() > limit {
-        return Err(StoreError::TooLarge {
-            what,
-            size: writes.len(),
-            unit: "writes",
-            limit,
-        });
+        return Err(StoreError::TooLarge { what, size: writes.len(), unit: "writes", limit });
     }
     let mut keys = HashSet::with_capacity(writes.len());
     match writes.iter().find(|write| !keys.insert(&write.key)) {
-        Some(twice) => Err(StoreError::invalid(
-            what,
-            format!("name the key {} more than once", twice.key),
-        )),
+        Some(twice) => {
+            Err(StoreError::invalid(what, format!("name the key {} more than once", twice.key)))
+        }
         None => Ok(()),
     }
 }
@@ -192,11 +168,7 @@ pub fn judge_write(write: &Write, current: Option<Version>) -> Verdict {
         Expect::Version(version) => current == Some(version),
         Expect::Any => true,
     };
-    if holds {
-        Verdict::Apply
-    } else {
-        Verdict::Conflict
-    }
+    if holds { Verdict::Apply } else { Verdict::Conflict }
 }
 
 /// Judges an atomic group against the live items under its keys, as every backend must: since a group is
@@ -216,11 +188,7 @@ pub fn judge_group<'a>(
             Verdict::Apply => {}
             Verdict::AlreadyApplied => verdict = Verdict::AlreadyApplied,
             Verdict::Conflict => {
-                conflicts.push(Conflict {
-                    index,
-                    key: write.key.clone(),
-                    current: item.cloned(),
-                });
+                conflicts.push(Conflict { index, key: write.key.clone(), current: item.cloned() });
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::item::Item;
 use crate::key::{Key, Partition};
 use crate::query::{Page, Query};
 use crate::store::{Profile, Store};
-use crate::write::Write;
+use crate::write::{Write, check_each, check_group};
 
 /// What goes wrong with one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,36 +158,22 @@ fn draw(rates: &FaultRates, environment: &Environment) -> Option<Fault> {
 }
 
 fn throttled(operation: &'static str) -> StoreError {
-    StoreError::Throttled {
-        operation,
-        detail: "injected".into(),
-    }
+    StoreError::Throttled { operation, detail: "injected".into() }
 }
 
 fn failed(operation: &'static str) -> StoreError {
-    StoreError::Unavailable {
-        operation,
-        detail: "injected".into(),
-        cause: None,
-    }
+    StoreError::Unavailable { operation, detail: "injected".into(), cause: None }
 }
 
 fn unknown(operation: &'static str) -> StoreError {
-    StoreError::UnknownOutcome {
-        operation,
-        detail: "injected".into(),
-        cause: None,
-    }
+    StoreError::UnknownOutcome { operation, detail: "injected".into(), cause: None }
 }
 
 #[async_trait]
 impl<S: Store> Store for Faulty<S> {
     fn profile(&self) -> Profile {
         let inner = self.inner.profile();
-        Profile {
-            outcome_window: inner.outcome_window.max(OUTCOME_WINDOW),
-            ..inner
-        }
+        Profile { outcome_window: inner.outcome_window.max(OUTCOME_WINDOW), ..inner }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>> {
@@ -218,6 +204,7 @@ impl<S: Store> Store for Faulty<S> {
     }
 
     async fn write_all(&self, writes: Vec<Write>) -> Result<()> {
+        check_group(&writes)?;
         match (self.next_fault().await, writes.first()) {
             (None | Some(Fault::Delay(_)), _) | (Some(Fault::Conflict), None) => {
                 self.inner.write_all(writes).await
@@ -237,6 +224,7 @@ impl<S: Store> Store for Faulty<S> {
     }
 
     async fn write_each(&self, writes: Vec<Write>) -> Result<Vec<Result<()>>> {
+        check_each(&writes)?;
         let all = |count: usize, error: StoreError| vec![Err(error); count];
         match self.next_fault().await {
             None | Some(Fault::Delay(_)) => self.inner.write_each(writes).await,

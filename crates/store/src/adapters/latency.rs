@@ -33,11 +33,7 @@ pub struct Slow<S> {
 impl<S: Store> Slow<S> {
     /// Wraps `inner`.
     pub fn new(inner: S, environment: &Environment, latency: Latency) -> Self {
-        Self {
-            inner,
-            environment: environment.clone(),
-            latency,
-        }
+        Self { inner, environment: environment.clone(), latency }
     }
 
     async fn delayed<T>(&self, request: impl Future<Output = T> + Send) -> T {

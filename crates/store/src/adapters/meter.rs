@@ -79,20 +79,13 @@ impl Meter {
     /// What was counted since the last call, and starts over.
     #[must_use]
     pub fn take(&self) -> Reading {
-        Reading(std::mem::take(
-            &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner),
-        ))
+        Reading(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// What was counted so far.
     #[must_use]
     pub fn read(&self) -> Reading {
-        Reading(
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
-        )
+        Reading(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
@@ -123,17 +116,9 @@ impl fmt::Display for Reading {
             "{:12} {:>9} {:>11} {:>11} {:>12}",
             "operation", "requests", "read units", "write units", "bytes"
         )?;
-        let rows = self
-            .0
-            .iter()
-            .map(|(operation, usage)| (format!("{operation:?}"), *usage));
+        let rows = self.0.iter().map(|(operation, usage)| (format!("{operation:?}"), *usage));
         for (name, usage) in rows.chain([("total".to_owned(), self.total())]) {
-            let Usage {
-                requests,
-                read_units,
-                write_units,
-                bytes,
-            } = usage;
+            let Usage { requests, read_units, write_units, bytes } = usage;
             writeln!(
                 f,
                 "{name:12} {requests:>9} {read_units:>11.1} {write_units:>11.1} {bytes:>12}"
@@ -171,38 +156,22 @@ impl<S: Store> Metered<S> {
         let read_units = units(bytes, 4_096) * share;
         self.meter.record(
             operation,
-            Usage {
-                requests: 1,
-                read_units,
-                write_units: 0.0,
-                bytes: bytes as u64,
-            },
+            Usage { requests: 1, read_units, write_units: 0.0, bytes: bytes as u64 },
         );
     }
 
     fn count_writes(&self, operation: Operation, writes: &[Write], factor: f64) {
         let bytes: usize = writes.iter().map(Write::size).sum();
-        let write_units: f64 = writes
-            .iter()
-            .map(|write| units(write.size(), 1_024) * factor)
-            .sum();
+        let write_units: f64 = writes.iter().map(|write| units(write.size(), 1_024) * factor).sum();
         self.meter.record(
             operation,
-            Usage {
-                requests: 1,
-                read_units: 0.0,
-                write_units,
-                bytes: bytes as u64,
-            },
+            Usage { requests: 1, read_units: 0.0, write_units, bytes: bytes as u64 },
         );
     }
 }
 
 /// How many units of `unit` bytes, at least one.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of bytes in one request are far below 2^53"
-)]
+#[expect(clippy::cast_precision_loss, reason = "counts of bytes in one request are far below 2^53")]
 fn units(bytes: usize, unit: usize) -> f64 {
     bytes.div_ceil(unit).max(1) as f64
 }

@@ -24,11 +24,7 @@ pub struct Retrying<S> {
 impl<S: Store> Retrying<S> {
     /// Wraps `inner`.
     pub fn new(inner: S, environment: &Environment, backoff: Backoff) -> Self {
-        Self {
-            inner,
-            environment: environment.clone(),
-            backoff,
-        }
+        Self { inner, environment: environment.clone(), backoff }
     }
 
     async fn retry<T, F: Future<Output = Result<T>> + Send>(
@@ -68,24 +64,20 @@ impl<S: Store> Store for Retrying<S> {
     }
 
     async fn query(&self, query: Query) -> Result<Page> {
-        self.retry("query", || self.inner.query(query.clone()))
-            .await
+        self.retry("query", || self.inner.query(query.clone())).await
     }
 
     async fn write(&self, write: Write) -> Result<()> {
-        self.retry("write", || self.inner.write(write.clone()))
-            .await
+        self.retry("write", || self.inner.write(write.clone())).await
     }
 
     async fn write_all(&self, writes: Vec<Write>) -> Result<()> {
-        self.retry("write_all", || self.inner.write_all(writes.clone()))
-            .await
+        self.retry("write_all", || self.inner.write_all(writes.clone())).await
     }
 
     async fn write_each(&self, writes: Vec<Write>) -> Result<Vec<Result<()>>> {
-        let mut outcomes = self
-            .retry("write_each", || self.inner.write_each(writes.clone()))
-            .await?;
+        let mut outcomes =
+            self.retry("write_each", || self.inner.write_each(writes.clone())).await?;
         // What failed for the moment is retried one by one: it is the exception.
         for (write, outcome) in writes.into_iter().zip(&mut outcomes) {
             let Err(first) = outcome else { continue };

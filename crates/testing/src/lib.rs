@@ -1,0 +1,25 @@
+//! Conformance suites, models and checkers. A development dependency only.
+//!
+//! A backend passes the store's contract by adding a test file of ten lines:
+//! ```
+//! # use millpond_testing::Subject;
+//! async fn memory() -> Subject {
+//!     Subject::new(|environment| Box::pin(async move {
+//!         std::sync::Arc::new(millpond_store::MemoryStore::new(&environment)) as _
+//!     })).await
+//! }
+//! millpond_testing::store_conformance!(memory);
+//! # fn main() {}
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this crate is test code: a broken expectation ends the test"
+)]
+
+pub mod conformance;
+pub mod store_model;
+mod subject;
+
+pub use subject::{Subject, bounded};
