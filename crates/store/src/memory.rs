@@ -89,6 +89,7 @@ impl Store for MemoryStore {
             small_item_bytes: 1_024,
             groups_cheap: true,
             expiry_free: false,
+            relaxed_cheaper: false,
             outcome_window: Duration::ZERO,
         }
     }

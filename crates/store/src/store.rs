@@ -24,6 +24,8 @@ pub struct Profile {
     pub groups_cheap: bool,
     /// Whether leaving an item to its expiry is cheaper than deleting it.
     pub expiry_free: bool,
+    /// Whether a relaxed query costs less than a strong read.
+    pub relaxed_cheaper: bool,
     /// How long after a write its outcome may still be unknown to its writer, who may then retry it. Zero where
     /// an outcome is never unknown to a writer that lives on.
     pub outcome_window: Duration,
