@@ -1,12 +1,58 @@
 //! The project's own tools, run as `cargo xtask <command>`.
 
-use clap::Parser;
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tools measure and wait for real processes in real time"
+)]
+
+mod cost;
+mod crash;
+mod dynamodb_local;
+mod metadata;
+mod report;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
 
 /// The project's own tools.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Cli {}
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
 
-fn main() {
-    Cli::parse();
+#[derive(Subcommand)]
+enum Command {
+    Tidy(tidy::Args),
+    Test(test::Args),
+    DynamodbLocal(dynamodb_local::Args),
+    Cost(cost::Args),
+    Crash(crash::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let workspace = Workspace::find();
+    let result = match cli.command {
+        Command::Tidy(args) => tidy::run(&workspace, &args),
+        Command::Test(args) => test::run(&workspace, &args),
+        Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
+        Command::Cost(args) => cost::run(&workspace, &args),
+        Command::Crash(args) => crash::run(&workspace, &args),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

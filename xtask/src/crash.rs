@@ -1,0 +1,60 @@
+//! `cargo xtask crash`: kill -9 under load, again and again.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use crate::report::Outcome;
+use crate::workspace::Workspace;
+
+/// How many cycles `cargo xtask test` runs.
+const CYCLES_IN_TEST: u32 = 50;
+
+/// Kill a real process under load, reopen its store and verify everything that was acknowledged.
+///
+/// Prints its seed; the same seed makes the same load and the same moments of death. The stores are
+/// kept under `target/crash` when a cycle fails.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many times to kill, reopen and verify.
+    #[arg(long, default_value_t = CYCLES_IN_TEST)]
+    cycles: u32,
+    /// Repeats an earlier run; taken from the clock when absent.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Runs the loop; `false` when something acknowledged was lost.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
+    let seed = args.seed.map_or_else(seed_from_clock, Ok)?;
+    let status = workspace
+        .cargo()
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "millpond-sim",
+            "--bin",
+            "millpond-sim",
+            "--",
+            "crash",
+        ])
+        .args(["--cycles", &args.cycles.to_string(), "--seed", &seed.to_string(), "--dir"])
+        .arg(workspace.path("target/crash"))
+        .status()
+        .context("cannot run cargo")?;
+    if !status.success() {
+        println!("to repeat: cargo xtask crash --cycles {} --seed {seed}", args.cycles);
+    }
+    Ok(status.success())
+}
+
+/// The step of `cargo xtask test`.
+pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
+    let well = run(workspace, &Args { cycles: CYCLES_IN_TEST, seed: None })?;
+    Ok(if well { Outcome::Ok } else { Outcome::failed("see the seed above") })
+}
+
+fn seed_from_clock() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs())
+}
