@@ -12,8 +12,8 @@ const CYCLES_IN_TEST: u32 = 50;
 
 /// Kill a real process under load, reopen its store and verify everything that was acknowledged.
 ///
-/// Prints its seed; the same seed makes the same load and the same moments of death. The stores are
-/// kept under `target/crash` when a cycle fails.
+/// The load is made from a seed, which is printed when a cycle fails. The store is under
+/// `target/crash`, in a directory named after the seed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many times to kill, reopen and verify.
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
             "crash",
         ])
         .args(["--cycles", &args.cycles.to_string(), "--seed", &seed.to_string(), "--dir"])
-        .arg(workspace.path("target/crash"))
+        .arg(workspace.path(format!("target/crash/{seed}")))
         .status()
         .context("cannot run cargo")?;
     if !status.success() {
@@ -52,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
 /// The step of `cargo xtask test`.
 pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
     let well = run(workspace, &Args { cycles: CYCLES_IN_TEST, seed: None })?;
-    Ok(if well { Outcome::Ok } else { Outcome::failed("see the seed above") })
+    Ok(if well { Outcome::Ok } else { Outcome::failed("see how to repeat it above") })
 }
 
 fn seed_from_clock() -> Result<u64> {

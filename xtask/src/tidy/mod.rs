@@ -5,6 +5,7 @@ mod clauses;
 mod file_sizes;
 mod layers;
 mod licences;
+mod reasons;
 mod words;
 
 use anyhow::{Result, bail};
@@ -12,13 +13,14 @@ use anyhow::{Result, bail};
 use crate::report::{Finished, Outcome};
 use crate::workspace::Workspace;
 
-/// Check format, lints, dependency directions, file sizes, licences, words, contract and docs.
+/// Check format, lints, dependencies, file sizes, licences, words, contract and docs.
 ///
 /// Prints a line per check and fails if any check does. `cargo fmt` repairs the format; the other
 /// checks say what to change and where.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these checks: format, clippy, layers, file-sizes, licences, words, clauses, docs.
+    /// Only these checks: format, clippy, layers, file-sizes, licences, reasons, words, clauses,
+    /// docs.
     checks: Vec<String>,
 }
 
@@ -32,6 +34,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("clauses", clauses::check),
     ("layers", layers::check),
     ("licences", licences::check),
+    ("reasons", reasons::check),
     ("clippy", cargo::clippy),
     ("docs", cargo::docs),
 ];
