@@ -117,7 +117,12 @@ impl<'a> Batch<'a> {
             let item = row.as_ref().filter(|_| live).map(|row| {
                 let (head, attributes) = record::decode(&write.row_key, row)?;
                 let (version, expiry) = (head.version, head.expiry);
-                Ok::<_, StoreError>(Item { key: write.write.key.clone(), attributes, version, expiry })
+                Ok::<_, StoreError>(Item {
+                    key: write.write.key.clone(),
+                    attributes,
+                    version,
+                    expiry,
+                })
             });
             items.push(item.transpose()?);
         }

@@ -126,7 +126,9 @@ impl Directory {
         match (lines.starts_with("millpond store\n"), format, field("engine ")) {
             (true, Some(FORMAT), Some(ENGINE)) => Ok(()),
             (true, Some(format), _) if format > FORMAT => Err(StoreError::misconfigured(
-                format!("{shown} has format {format}, and this version knows formats up to {FORMAT}"),
+                format!(
+                    "{shown} has format {format}, and this version knows formats up to {FORMAT}"
+                ),
                 "open it with the newer version of Millpond that wrote it",
             )),
             (true, Some(_), Some(engine)) if engine != ENGINE => Err(StoreError::misconfigured(

@@ -155,7 +155,8 @@ impl Gaps {
             start = before.clone();
         }
         let touching = (Bound::Included(start.clone()), Bound::Included(end.clone()));
-        let merged: Vec<Bytes> = self.known.range(touching).map(|(start, _)| start.clone()).collect();
+        let merged: Vec<Bytes> =
+            self.known.range(touching).map(|(start, _)| start.clone()).collect();
         for gap in merged {
             end = self.known.remove(&gap).map_or(end.clone(), |gap_end| gap_end.max(end));
         }

@@ -9,8 +9,8 @@ use millpond_store::{Direction, Result, StoreError};
 
 use crate::engine::{Table, Waste};
 use crate::limits::{
-    MAINTENANCE_INTERVAL, RECLAIM_ROWS_MIN, RECLAIM_SHARE_BUSY, RECLAIM_SHARE_IDLE,
-    SWEEP_ROWS_MAX, SWEEP_STEPS_MAX,
+    MAINTENANCE_INTERVAL, RECLAIM_ROWS_MIN, RECLAIM_SHARE_BUSY, RECLAIM_SHARE_IDLE, SWEEP_ROWS_MAX,
+    SWEEP_STEPS_MAX,
 };
 use crate::record::unseal;
 use crate::store::Inner;
@@ -60,7 +60,11 @@ pub(crate) async fn sweep_step(inner: &Inner) -> Result<usize> {
     inner.shared.scan(Table::Expiry, (Bytes::new(), not_due), Direction::Forward, |key, row| {
         unseal(Table::Expiry, key, row)?;
         due.push(key.clone());
-        Ok(if due.len() < SWEEP_ROWS_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if due.len() < SWEEP_ROWS_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
     })?;
     if due.is_empty() {
         return Ok(0);
@@ -118,8 +122,7 @@ impl Pace {
         self.idle = if deletes == self.seen { self.idle.saturating_add(1) } else { 0 };
         self.seen = deletes;
         let deleted = waste.tombstones.max(deletes - self.reclaimed);
-        let share =
-            if self.idle >= IDLE_TICKS { RECLAIM_SHARE_IDLE } else { RECLAIM_SHARE_BUSY };
+        let share = if self.idle >= IDLE_TICKS { RECLAIM_SHARE_IDLE } else { RECLAIM_SHARE_BUSY };
         deleted >= RECLAIM_ROWS_MIN && deleted.saturating_mul(share) >= waste.rows
     }
 }

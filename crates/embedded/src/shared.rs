@@ -54,8 +54,7 @@ impl Shared {
         directory: Directory,
         gap_worth: Duration,
     ) -> Self {
-        let state =
-            State { view: engine.view(), items: Gaps::default(), expiry: Gaps::default() };
+        let state = State { view: engine.view(), items: Gaps::default(), expiry: Gaps::default() };
         let deletes_before = AtomicBool::new(engine.waste().tombstones > 0);
         Self {
             state: Mutex::new(state),

@@ -55,7 +55,8 @@ impl EmbeddedStore {
         let background = options.maintenance == Maintenance::Background;
         let clock = Arc::clone(&environment.clock);
         let opened = tokio::task::spawn_blocking(move || open_writer(&options, clock)).await;
-        let writer = opened.map_err(|error| StoreError::Poisoned { reason: error.to_string() })??;
+        let writer =
+            opened.map_err(|error| StoreError::Poisoned { reason: error.to_string() })??;
         let shared = Arc::clone(&writer.shared);
         let (requests, receiver) = mpsc::channel(REQUESTS_WAITING_MAX);
         let writer = thread::Builder::new()
@@ -91,8 +92,7 @@ impl EmbeddedStore {
 
     /// Closes the store and waits until its directory is free, given that this is the last clone.
     pub async fn close(self) {
-        let task =
-            self.inner.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.inner.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
             task.abort();
             // It was cancelled, or it had ended.

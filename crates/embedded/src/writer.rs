@@ -61,10 +61,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Serves until all senders are gone, or until something fails; then refuses what still comes.
     pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        let served = catch_unwind(AssertUnwindSafe(|| self.serve(&mut requests)));
-        if let Err(panic) = served {
-            self.shared.stop(format!("its writer panicked: {}", panic_text(&*panic)));
-        }
+        self.serve(&mut requests);
         requests.close();
         while let Some(request) = requests.blocking_recv() {
             self.refuse(request);
@@ -83,28 +80,46 @@ impl Writer {
 
     fn serve(&mut self, requests: &mut mpsc::Receiver<Request>) {
         while let Some(first) = requests.blocking_recv() {
-            let shared = Arc::clone(&self.shared);
-            let mut batch = Batch::new(&shared, shared.clock.now());
+            // Nobody may learn that a commit failed before the store has stopped, so what holds their replies
+            // outlives a panic.
             let mut answers = Vec::new();
-            let mut renew = false;
-            let mut next = Some(first);
-            while let Some(request) = next {
-                renew |= matches!(request.work, Work::Renew);
-                let outcomes = decide(&mut batch, &request.work);
-                answers.push((request, outcomes));
-                let full = answers.len() >= BATCH_REQUESTS_MAX || batch.bytes >= BATCH_BYTES_MAX;
-                next = if full { None } else { requests.try_recv().ok() };
-            }
-            let committed =
-                if batch.is_empty() && !renew { Ok(()) } else { self.commit(batch) };
-            match committed {
-                Ok(()) => answer(&shared, answers),
-                Err(error) => {
-                    shared.stop(format!("commit {} failed: {error}", self.commit));
-                    return answer_failure(&shared, answers, &Arc::new(error));
+            let work = AssertUnwindSafe(|| self.work(first, requests, &mut answers));
+            match catch_unwind(work) {
+                Ok(Ok(())) => answer(&self.shared, answers),
+                Ok(Err(error)) => {
+                    self.shared.stop(format!("commit {} failed: {error}", self.commit));
+                    return answer_failure(&self.shared, answers, &Arc::new(error));
+                }
+                Err(panic) => {
+                    return self
+                        .shared
+                        .stop(format!("its writer panicked: {}", panic_text(&*panic)));
                 }
             }
         }
+    }
+
+    /// Decides on all requests that wait, and commits what they change.
+    fn work(
+        &mut self,
+        first: Request,
+        requests: &mut mpsc::Receiver<Request>,
+        answers: &mut Vec<(Request, Outcomes)>,
+    ) -> Result<(), EngineError> {
+        let shared = Arc::clone(&self.shared);
+        let mut batch = Batch::new(&shared, shared.clock.now());
+        let mut renew = false;
+        let mut next = Some(first);
+        while let Some(request) = next {
+            answers.push((request, Vec::new()));
+            if let Some((request, outcomes)) = answers.last_mut() {
+                renew |= matches!(request.work, Work::Renew);
+                *outcomes = decide(&mut batch, &request.work);
+            }
+            let full = answers.len() >= BATCH_REQUESTS_MAX || batch.bytes >= BATCH_BYTES_MAX;
+            next = if full { None } else { requests.try_recv().ok() };
+        }
+        if batch.is_empty() && !renew { Ok(()) } else { self.commit(batch) }
     }
 
     /// Makes a batch durable and then visible.

@@ -20,6 +20,7 @@ use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, KvSeparatio
 use fjall::{OwnedWriteBatch, PersistMode, Readable, Snapshot};
 use millpond_store::{Clock, Direction};
 
+use super::archive;
 use super::{Engine, EngineError, RowChange, ScanError, ScannedRow, Table, View, Visit, Waste};
 use crate::limits::{
     APART_FILE_BYTES, CACHE_BYTES, JOURNAL_BYTES_MAX, MEMTABLE_BYTES, ROW_APART_BYTES_MIN,
@@ -62,6 +63,7 @@ impl Tables {
 impl FjallEngine {
     /// Opens the engine's directory, or makes it.
     pub(crate) fn open(directory: &Path, durability: Durability) -> Result<Self, EngineError> {
+        archive::check_all(directory)?;
         guarded(|| {
             let database = Database::builder(directory)
                 .manual_journal_persist(true)
@@ -160,8 +162,7 @@ impl View for FjallView {
         clock: &dyn Clock,
         visit: Visit<'_>,
     ) -> Result<Option<Duration>, ScanError> {
-        let mut rows =
-            guarded(|| Ok(self.snapshot.range(self.tables.of(table), start..end)))?;
+        let mut rows = guarded(|| Ok(self.snapshot.range(self.tables.of(table), start..end)))?;
         loop {
             let before = clock.monotonic();
             let next = guarded(|| {

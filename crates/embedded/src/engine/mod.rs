@@ -2,6 +2,7 @@
 //!
 //! The seam keeps the choice of engine in one file and lets tests put failures in its place.
 
+mod archive;
 mod fjall;
 
 use std::fmt;

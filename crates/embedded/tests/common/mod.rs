@@ -2,21 +2,20 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use millpond_embedded::{EmbeddedStore, Maintenance, Options};
 use millpond_store::{
-    Attributes, ChangeHint, Environment, Expect, Item, Key, Page, Partition, Profile, Query, Result,
-    SortRange, Store, StoreError, Write, collect,
+    Attributes, ChangeHint, Environment, Expect, Item, Key, Page, Partition, Profile, Query,
+    Result, SortRange, Store, StoreError, Write, collect,
 };
 use tempfile::TempDir;
 
 /// A store that takes its directory with it.
 #[derive(Debug)]
 pub struct Kept {
-    store: EmbeddedStore,
+    pub store: EmbeddedStore,
     _directory: TempDir,
 }
 
@@ -95,5 +94,3 @@ pub async fn write_all(store: &dyn Store, writes: impl IntoIterator<Item = Write
 pub fn refusal<T: std::fmt::Debug>(outcome: Result<T>) -> StoreError {
     outcome.expect_err("this should have been refused")
 }
-
-pub type Shared = Arc<dyn Store>;
