@@ -32,9 +32,6 @@ const CONTENTS_BYTES_MAX: u64 = 1024 * 1024;
 /// # Errors
 /// [`EngineError::Damaged`], which names the file.
 pub(super) fn check_all(directory: &Path) -> Result<(), EngineError> {
-    if !directory.exists() {
-        return Ok(());
-    }
     for keyspace in 0..KEYSPACES {
         let keyspace = directory.join("keyspaces").join(keyspace.to_string());
         check_list(&keyspace)?;
