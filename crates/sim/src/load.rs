@@ -1,5 +1,7 @@
 //! The load: what a worker does until it is killed.
 
+use std::fmt::Display;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,8 +9,6 @@ use anyhow::Context;
 use millpond_embedded::EmbeddedStore;
 use millpond_store::{Attributes, Environment, Expect, Item, Key, Partition, Query, SortKey};
 use millpond_store::{Rng, SeededRng, Store, StoreError, SystemClock, Write};
-use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
 
 use crate::report::Acknowledged;
 
@@ -18,8 +18,6 @@ pub(crate) const LANES: u32 = 8;
 pub(crate) const GROUP: u8 = 5;
 /// Each lane keeps about this many of its items.
 const KEPT: u64 = 64;
-/// Reports that may wait to be printed.
-const REPORTS_WAITING_MAX: usize = 1_024;
 
 pub(crate) fn item_key(lane: u32, number: u64) -> anyhow::Result<Key> {
     Ok(Key::new(format!("items/{lane}"), number.to_be_bytes().to_vec())?)
@@ -36,8 +34,8 @@ pub(crate) fn group_key(lane: u32, index: u8) -> anyhow::Result<Key> {
 /// The content that an item must have: its number, and bytes that depend on it.
 pub(crate) fn content(lane: u32, number: u64) -> Attributes {
     let rng = SeededRng::new(number ^ (u64::from(lane) << 48));
-    // From a few bytes to some kilobytes, so that rows are stored in each way there is.
-    let words = (rng.next_u64() % 8) * (rng.next_u64() % 64);
+    // From nothing to 840 bytes, so that rows are stored in each way there is.
+    let words = (rng.next_u64() % 8) * (rng.next_u64() % 16);
     let body: Vec<u8> = (0..words).flat_map(|_| rng.next_u64().to_be_bytes()).collect();
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     Attributes::new().with("n", number).with("body", body)
@@ -56,21 +54,28 @@ pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> 
     let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(seed ^ (u64::from(cycle) << 32)));
     let environment = Environment { clock: Arc::new(SystemClock::new()), rng };
     let store = EmbeddedStore::open_at(directory, &environment).await?;
-    let (reports, mut waiting) = mpsc::channel::<Acknowledged>(REPORTS_WAITING_MAX);
-    let load = Load { store, environment, reports };
+    let load = Load { store, environment };
+    print("ready")?;
+    let mut parts = tokio::task::JoinSet::new();
     for lane in 0..LANES {
-        tokio::spawn(ended(load.clone().items(lane)));
-        tokio::spawn(ended(load.clone().groups(lane)));
-        tokio::spawn(ended(load.clone().count()));
+        parts.spawn(ended(load.clone().items(lane)));
+        parts.spawn(ended(load.clone().groups(lane)));
+        parts.spawn(ended(load.clone().count()));
     }
-    drop(load);
-    let mut out = tokio::io::stdout();
-    out.write_all(b"ready\n").await?;
-    while let Some(report) = waiting.recv().await {
-        out.write_all(format!("{report}\n").as_bytes()).await?;
-        out.flush().await?;
+    // Death also comes while tables are written and compacted.
+    if cycle % 3 == 0 {
+        parts.spawn(ended(load.clone().reclaim()));
     }
+    parts.join_all().await;
     Ok(())
+}
+
+/// Writes a line and hands it to the system before it returns: what is reported is at most one write per part of
+/// the load behind what is acknowledged.
+fn print(line: impl Display) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
 }
 
 /// A part of the load that fails ends the process at once: the loop must see it.
@@ -85,14 +90,9 @@ async fn ended(work: impl Future<Output = anyhow::Result<()>>) {
 struct Load {
     store: EmbeddedStore,
     environment: Environment,
-    reports: mpsc::Sender<Acknowledged>,
 }
 
 impl Load {
-    async fn report(&self, report: Acknowledged) -> anyhow::Result<()> {
-        self.reports.send(report).await.context("nobody prints")
-    }
-
     /// Puts items with rising numbers, and removes the oldest.
     async fn items(self, lane: u32) -> anyhow::Result<()> {
         let partition = Partition::new(format!("items/{lane}"))?;
@@ -104,7 +104,7 @@ impl Load {
             let key = item_key(lane, next)?;
             let put = Write::put(key, content(lane, next), Expect::Absent, version);
             self.store.write(put).await?;
-            self.report(Acknowledged::Put { lane, number: next }).await?;
+            print(Acknowledged::Put { lane, number: next })?;
             if next >= KEPT {
                 self.delete_oldest(lane, &partition).await?;
             }
@@ -119,7 +119,14 @@ impl Load {
         let sort = SortKey::new(number.to_be_bytes().to_vec())?;
         let key = Key::of(partition.clone(), sort);
         self.store.write(Write::delete(key, Expect::Version(oldest.version))).await?;
-        self.report(Acknowledged::Deleted { lane, number }).await
+        print(Acknowledged::Deleted { lane, number })
+    }
+
+    /// Writes out and compacts all the time.
+    async fn reclaim(self) -> anyhow::Result<()> {
+        loop {
+            self.store.reclaim().await?;
+        }
     }
 
     /// Raises one counter that all lanes share.
@@ -134,7 +141,7 @@ impl Load {
                 Write::put(key.clone(), content(0, value), expect, self.environment.version());
             match self.store.write(write).await {
                 Ok(()) => {
-                    self.report(Acknowledged::Counted { value }).await?;
+                    print(Acknowledged::Counted { value })?;
                     current = self.store.get(&key).await?;
                 }
                 Err(StoreError::Conflict(conflicts)) => current = conflicts.first().current.clone(),
@@ -155,7 +162,7 @@ impl Load {
                 group.push(Write::put(group_key(lane, index)?, content, Expect::Any, version));
             }
             self.store.write_all(group).await?;
-            self.report(Acknowledged::Grouped { lane, number: next }).await?;
+            print(Acknowledged::Grouped { lane, number: next })?;
             next += 1;
         }
     }

@@ -49,11 +49,12 @@ impl Expected {
         }
     }
 
-    /// Opens the store and compares. Each lane may be one write ahead: it was under way when the process died.
+    /// Opens the store and compares. Each part of the load may be one write ahead of its last report: it was under
+    /// way when the process died. What is found is what the next cycle starts from.
     ///
     /// # Errors
     /// Which names what was lost.
-    pub(crate) async fn check(&self, directory: &Path) -> anyhow::Result<()> {
+    pub(crate) async fn check(&mut self, directory: &Path) -> anyhow::Result<()> {
         let options = Options::new(directory).maintenance(Maintenance::Manual);
         let store = EmbeddedStore::open(options, &Environment::system()).await?;
         for lane in 0..LANES {
@@ -69,11 +70,12 @@ impl Expected {
             "the counter was acknowledged at {} and stands at {counter}",
             self.counter
         );
+        self.counter = counter;
         store.close().await;
         Ok(())
     }
 
-    async fn check_items(&self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
+    async fn check_items(&mut self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
         let Lane { put, removed } = self.lanes.get(&lane).copied().unwrap_or_default();
         let query = Query::new(Partition::new(format!("items/{lane}"))?);
         let items = collect(store, query, 10_000).await?;
@@ -93,10 +95,11 @@ impl Expected {
             (put..=put + 1).contains(&end),
             "items up to {put} were put, and the last is before {end}"
         );
+        self.lanes.insert(lane, Lane { put: end, removed: first });
         Ok(())
     }
 
-    async fn check_group(&self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
+    async fn check_group(&mut self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
         let expected = self.groups.get(&lane).copied().unwrap_or(0);
         let mut numbers = Vec::new();
         for index in 0..GROUP {
@@ -109,6 +112,7 @@ impl Expected {
             (expected..=expected + 1).contains(&first),
             "the group was acknowledged at {expected} and stands at {first}"
         );
+        self.groups.insert(lane, first);
         Ok(())
     }
 }

@@ -73,8 +73,8 @@ pub(super) fn check_all(directory: &Path) -> Result<JournalEnd, EngineError> {
     for (number, path) in journals {
         let bytes = fs::read(&path).map_err(EngineError::Io)?;
         let whole = check(&path, &bytes, &mut before)?;
-        let rest = bytes.get(whole..).unwrap_or_default();
-        if rest.iter().any(|byte| *byte != 0) {
+        let rest = written(bytes.get(whole..).unwrap_or_default());
+        if !rest.is_empty() {
             if Some(number) != last || is_written_behind(rest) {
                 return Err(damaged(&path, whole, "a batch is broken"));
             }
@@ -111,12 +111,25 @@ fn damaged(path: &Path, at: usize, what: &str) -> EngineError {
     EngineError::Damaged(format!("{} at byte {at}: {what}", path.display()))
 }
 
+/// What was written, without the zeros behind it. Most of a journal was never written: it is made with room for
+/// 64 MB.
+fn written(mut bytes: &[u8]) -> &[u8] {
+    const ZEROS: [u8; 4_096] = [0; 4_096];
+    while let Some((front, back)) = bytes.split_last_chunk::<4_096>() {
+        if *back != ZEROS {
+            break;
+        }
+        bytes = front;
+    }
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.get(..end).unwrap_or_default()
+}
+
 /// Whether something was written behind the batch with which `rest` begins. Each batch is synced before the next
 /// is written, so a batch that was torn by a crash has none behind it.
 fn is_written_behind(rest: &[u8]) -> bool {
     let end = rest.windows(END_MAGIC.len()).position(|window| window == END_MAGIC);
-    let behind = end.and_then(|end| rest.get(end + END_MAGIC.len()..)).unwrap_or_default();
-    behind.iter().any(|byte| *byte != 0)
+    end.is_some_and(|end| end + END_MAGIC.len() < rest.len())
 }
 
 /// Takes a whole batch from the front; nothing, and nothing taken, when there is none.
