@@ -19,6 +19,9 @@
 )]
 
 pub mod conformance;
+pub mod lane_faults;
+pub mod lane_model;
+pub mod lane_suite;
 pub mod store_model;
 mod subject;
 
