@@ -9,7 +9,6 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(low_bits(number));
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "only the low seven bits are kept")]
 const fn low_bits(number: u64) -> u8 {
     (number & 0x7f) as u8
 }

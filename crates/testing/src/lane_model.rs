@@ -47,7 +47,7 @@ struct Expected {
     appended: u64,
 }
 
-async fn open(subject: &Subject, name: &str) -> (SequencedLane, UnorderedLane) {
+fn open(subject: &Subject, name: &str) -> (SequencedLane, UnorderedLane) {
     let ground = ground(subject);
     let unordered = format!("{name}/u");
     (
@@ -59,8 +59,7 @@ async fn open(subject: &Subject, name: &str) -> (SequencedLane, UnorderedLane) {
 /// Runs `operations` on a sequenced and an unordered lane, and on the model, and compares after each.
 pub async fn check(subject: &Subject, operations: Vec<Operation>) {
     let name = subject.partition().as_str().to_owned();
-    let mut handles =
-        [open(subject, &name).await, open(subject, &name).await, open(subject, &name).await];
+    let mut handles = [open(subject, &name), open(subject, &name), open(subject, &name)];
     let mut model = Expected::default();
     let mut states = 0_u32;
     for operation in operations {
@@ -101,7 +100,7 @@ pub async fn check(subject: &Subject, operations: Vec<Operation>) {
                 model.segments.remove(&first);
             }
             Operation::Reopen(handle) => {
-                handles[usize::from(handle)] = open(subject, &name).await;
+                handles[usize::from(handle)] = open(subject, &name);
             }
             Operation::Advance(minutes) => {
                 subject.clock.advance(Duration::from_secs(60 * u64::from(minutes)));

@@ -12,7 +12,7 @@ use millpond_lanes::cargo::{CargoRef, Objects};
 use millpond_lanes::{
     Ground, LaneConfig, LaneKind, Message, Segment, SequencedLane, UnorderedLane,
 };
-use millpond_store::{Attributes, Expect, Query, StoreError, Timestamp};
+use millpond_store::{Attributes, Expect, Partition, Query, StoreError, Timestamp, Write};
 use object_store::memory::InMemory;
 
 use crate::subject::{Subject, bounded};
@@ -161,8 +161,7 @@ pub async fn what_is_removed_is_gone_with_its_cargo(subject: &Subject) {
     assert!(segments_unordered(&lane).await.is_empty());
     subject.clock.advance(Duration::from_secs(3_600));
     for partition in [name.clone(), format!("{name}#cargo")] {
-        let partition = millpond_store::Partition::new(partition).unwrap();
-        let rows = subject.all(Query::new(partition)).await;
+        let rows = subject.all(Query::new(Partition::new(partition).unwrap())).await;
         assert!(rows.is_empty(), "{} rows are left", rows.len());
     }
 }
@@ -260,11 +259,21 @@ pub async fn the_tail_survives_removal_of_everything(subject: &Subject) {
             assert_eq!(open().tail().await.unwrap(), expected, "the tail went back with time");
         }
     }
-    let rows =
-        subject.all(Query::new(millpond_store::Partition::new(name.as_str()).unwrap())).await;
+    let rows = subject.all(Query::new(partition(&name))).await;
     assert!(rows.len() <= 6, "{} husks are left", rows.len());
-    let cargo = millpond_store::Partition::new(format!("{name}#cargo")).unwrap();
+    let cargo = partition(&format!("{name}#cargo"));
     assert!(subject.all(Query::new(cargo)).await.is_empty(), "cargo is left");
+
+    // Retention lets cargo expire, never the rows: a lane that nobody consumes keeps its tail too.
+    let config = LaneConfig { retention: Some(Duration::from_secs(60)), ..LaneConfig::QUEUE };
+    let open = || SequencedLane::open(&ground, &format!("{name}/kept"), config).unwrap();
+    open().append(vec![message(0, 10), message(1, 2_000)]).await.unwrap();
+    subject.clock.advance(Duration::from_secs(7 * 24 * 3_600));
+    assert_eq!(open().append(vec![message(2, 10)]).await.unwrap().remove(0).unwrap(), 2);
+}
+
+fn partition(name: &str) -> Partition {
+    Partition::new(name).unwrap()
 }
 
 /// Also in the middle of a segment, at the end and behind it.
@@ -331,7 +340,7 @@ pub async fn damage_is_refused(subject: &Subject) {
     let lane = SequencedLane::open(&ground, &name, LaneConfig::QUEUE).unwrap();
     lane.append(vec![message(1, 2_000)]).await.unwrap();
     let segment = segments(&lane).await.remove(0);
-    let cargo = millpond_store::Partition::new(format!("{name}#cargo")).unwrap();
+    let cargo = partition(&format!("{name}#cargo"));
     let item = subject.all(Query::new(cargo)).await.remove(0);
 
     let mut bytes = item.attributes.bytes("cargo").unwrap().to_vec();
@@ -345,18 +354,11 @@ pub async fn damage_is_refused(subject: &Subject) {
     let error = lane.load(&segment).await.unwrap_err();
     assert!(error.to_string().contains("its row says"), "{error}");
 
-    subject
-        .store
-        .write(millpond_store::Write::delete(item.key.clone(), Expect::Any))
-        .await
-        .unwrap();
+    subject.store.write(Write::delete(item.key.clone(), Expect::Any)).await.unwrap();
     let error = lane.load(&segment).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
 
-    let row = subject
-        .all(Query::new(millpond_store::Partition::new(name.as_str()).unwrap()))
-        .await
-        .remove(0);
+    let row = subject.all(Query::new(partition(&name))).await.remove(0);
     for broken in ["idx", "n", "sum", "id"] {
         let mut attributes = row.attributes.clone();
         attributes.remove(broken);

@@ -15,6 +15,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
     reason = "this crate is test code: a broken expectation ends the test"
 )]
 
