@@ -1,0 +1,195 @@
+//! The batch that the writer builds: what waiting requests make of the current state.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use millpond_store::{Change, Item, Result, StoreError, Timestamp, Verdict, Write};
+use millpond_store::{judge_group, judge_write};
+
+use crate::engine::{RowChange, Table, View};
+use crate::record::{self, Head};
+use crate::rowkey;
+use crate::shared::Shared;
+
+/// A checked write with its row ready, so that the writer has little to do.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub write: Write,
+    pub row_key: Bytes,
+    pub row: Option<Bytes>,
+}
+
+impl Prepared {
+    /// Checks a write and encodes it.
+    ///
+    /// # Errors
+    /// As [`Write::check`].
+    pub(crate) fn new(write: Write) -> Result<Self> {
+        write.check()?;
+        let row_key = rowkey::encode(&write.key);
+        let row = match &write.change {
+            Change::Put { attributes, expiry, version } => {
+                Some(record::encode(&row_key, *version, *expiry, attributes))
+            }
+            Change::Delete => None,
+        };
+        Ok(Self { write, row_key, row })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.row_key.len() + self.row.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// Changes that will be committed together. Later requests see what earlier ones in the batch do.
+pub(crate) struct Batch<'a> {
+    shared: &'a Shared,
+    view: Arc<dyn View>,
+    now: Timestamp,
+    items: HashMap<Bytes, Option<Bytes>>,
+    expiry: HashMap<Bytes, Option<Bytes>>,
+    pub bytes: usize,
+    pub deletes: u64,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(shared: &'a Shared, now: Timestamp) -> Self {
+        let (items, expiry) = (HashMap::new(), HashMap::new());
+        Self { shared, view: shared.view(), now, items, expiry, bytes: 0, deletes: 0 }
+    }
+
+    /// The row under `key`, expired or not.
+    fn row(&self, key: &Bytes) -> Result<Option<Bytes>> {
+        match self.items.get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self
+                .view
+                .get(Table::Items, key)
+                .map_err(|error| self.shared.read_error("write", error)),
+        }
+    }
+
+    /// Judges writes as one group, and takes them up if they are to be applied.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`], and [`StoreError::Corrupt`] when a row that decides is damaged.
+    pub(crate) fn add(&mut self, writes: &[Prepared]) -> Result<()> {
+        let mut rows = Vec::with_capacity(writes.len());
+        let mut verdict = Verdict::Apply;
+        for write in writes {
+            let row = self.row(&write.row_key)?;
+            let head = row.as_ref().map(|row| record::decode_head(&write.row_key, row));
+            let head = head.transpose()?;
+            let live = head.filter(|head| self.is_live(*head)).map(|head| head.version);
+            match (verdict, judge_write(&write.write, live)) {
+                (_, Verdict::AlreadyApplied) => verdict = Verdict::AlreadyApplied,
+                (Verdict::Apply, Verdict::Conflict) => verdict = Verdict::Conflict,
+                _ => {}
+            }
+            rows.push((row, head));
+        }
+        match verdict {
+            Verdict::AlreadyApplied => Ok(()),
+            Verdict::Conflict => Err(self.conflict(writes, &rows)?),
+            Verdict::Apply => {
+                for (write, (_, head)) in writes.iter().zip(rows) {
+                    self.apply(write, head);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn is_live(&self, head: Head) -> bool {
+        !head.expiry.is_some_and(|expiry| expiry.is_past(self.now))
+    }
+
+    /// The conflict, with the current items.
+    fn conflict(
+        &self,
+        writes: &[Prepared],
+        rows: &[(Option<Bytes>, Option<Head>)],
+    ) -> Result<StoreError> {
+        let mut items = Vec::with_capacity(rows.len());
+        for (write, (row, head)) in writes.iter().zip(rows) {
+            let live = head.is_some_and(|head| self.is_live(head));
+            let item = row.as_ref().filter(|_| live).map(|row| {
+                let (head, attributes) = record::decode(&write.row_key, row)?;
+                let (version, expiry) = (head.version, head.expiry);
+                Ok::<_, StoreError>(Item {
+                    key: write.write.key.clone(),
+                    attributes,
+                    version,
+                    expiry,
+                })
+            });
+            items.push(item.transpose()?);
+        }
+        let plain: Vec<Write> = writes.iter().map(|write| write.write.clone()).collect();
+        let judged = judge_group(&plain, |index, _| items.get(index).and_then(Option::as_ref));
+        Ok(judged.expect_err("a write of the group was in conflict"))
+    }
+
+    fn apply(&mut self, write: &Prepared, before: Option<Head>) {
+        self.bytes += write.bytes();
+        if let Some(expiry) = before.and_then(|head| head.expiry) {
+            self.expiry.insert(rowkey::expiry(expiry, &write.row_key), None);
+        }
+        if let Change::Put { expiry: Some(expiry), .. } = &write.write.change {
+            let key = rowkey::expiry(*expiry, &write.row_key);
+            let row = record::seal(&key, &[]);
+            self.expiry.insert(key, Some(row));
+        }
+        if write.row.is_some() || before.is_some() {
+            self.deletes += u64::from(write.row.is_none());
+            self.items.insert(write.row_key.clone(), write.row.clone());
+        }
+    }
+
+    /// Removes items that have expired, given their keys in the expiry table. Each is looked at again: it may
+    /// have been replaced since.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when a row is damaged.
+    pub(crate) fn sweep(&mut self, due: &[Bytes]) -> Result<usize> {
+        let mut swept = 0;
+        for key in due {
+            let Some((expiry, row_key)) = rowkey::split_expiry(key) else {
+                return Err(record::damaged(Table::Expiry, key, "the key is too short"));
+            };
+            let row = self.row(&row_key)?;
+            let head = row.map(|row| record::decode_head(&row_key, &row)).transpose()?;
+            if !expiry.is_past(self.now) {
+                continue;
+            }
+            if head.is_some_and(|head| head.expiry == Some(expiry)) {
+                self.items.insert(row_key, None);
+                self.deletes += 1;
+                swept += 1;
+            }
+            self.expiry.insert(key.clone(), None);
+            self.deletes += 1;
+        }
+        Ok(swept)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.expiry.is_empty()
+    }
+
+    /// The changed rows, and which of them are puts.
+    pub(crate) fn into_changes(self) -> (Vec<RowChange>, Vec<(Table, Bytes)>) {
+        let items = self.items.into_iter().map(|(key, value)| (Table::Items, key, value));
+        let expiry = self.expiry.into_iter().map(|(key, value)| (Table::Expiry, key, value));
+        let mut puts = Vec::new();
+        let mut changes = Vec::new();
+        for (table, key, value) in items.chain(expiry) {
+            if value.is_some() {
+                puts.push((table, key.clone()));
+            }
+            changes.push(RowChange { table, key, value });
+        }
+        (changes, puts)
+    }
+}

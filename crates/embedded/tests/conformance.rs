@@ -1,0 +1,47 @@
+//! The embedded store keeps the store's contract.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::Kept;
+use millpond_embedded::Durability;
+use millpond_testing::{Subject, store_model};
+use proptest::prelude::{ProptestConfig, proptest};
+
+async fn durable() -> Subject {
+    Subject::new(|environment| {
+        Box::pin(async move { Arc::new(Kept::open(&environment, |options| options).await) as _ })
+    })
+    .await
+}
+
+async fn unsafe_no_sync() -> Subject {
+    Subject::new(|environment| {
+        Box::pin(async move {
+            let fast = Durability::UnsafeNoSync;
+            Arc::new(Kept::open(&environment, |options| options.durability(fast)).await) as _
+        })
+    })
+    .await
+}
+
+mod synced {
+    use super::*;
+    millpond_testing::store_conformance!(durable);
+}
+
+mod unsynced {
+    use super::*;
+    millpond_testing::store_conformance!(unsafe_no_sync);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn agrees_with_the_model(operations in store_model::operations(60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async { store_model::check(&unsafe_no_sync().await, operations).await });
+    }
+}

@@ -1,0 +1,150 @@
+//! Damaged files: whatever is cut off or flipped, the store says so or holds exactly what was committed.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use common::{delete, key, numbers, open, put};
+use millpond_store::{Expiry, Result, Store, StoreError};
+use tempfile::{tempdir, tempdir_in};
+
+/// Places that a test run looks at in all; set `MILLPOND_DAMAGE` to look at more, or `all` for every place.
+const PLACES_IN_CI: usize = 4_000;
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn read_files(root: &Path, below: &Path, files: &mut Files) {
+    for entry in fs::read_dir(root.join(below)).unwrap() {
+        let entry = entry.unwrap();
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            read_files(root, &path, files);
+        } else {
+            files.insert(path.clone(), fs::read(root.join(&path)).unwrap());
+        }
+    }
+}
+
+fn write_files(root: &Path, files: &Files) {
+    for (path, content) in files {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+/// A small store with rows of every kind in tables, files of large rows and the journal.
+async fn fixture(path: &Path) -> Files {
+    let store = open(path).await.unwrap();
+    let large = |n| {
+        let mut write = put("large", n);
+        if let millpond_store::Change::Put { attributes, .. } = &mut write.change {
+            attributes.set("cargo", vec![7; 600]);
+        }
+        write
+    };
+    store.write_all(vec![put("p", 1), put("p", 2), large(1)]).await.unwrap();
+    store.write(put("p", 3).expires(Expiry::from_secs(u64::MAX))).await.unwrap();
+    store.write(delete("p", 2)).await.unwrap();
+    store.reclaim().await.unwrap();
+    store.close().await;
+    // Opening cuts the journal, which was made with room for 64 MB, to its content.
+    let store = open(path).await.unwrap();
+    store.write_all(vec![put("p", 4), put("p", 5)]).await.unwrap();
+    store.write(delete("p", 1)).await.unwrap();
+    store.write(large(2)).await.unwrap();
+    store.close().await;
+    let mut files = Files::new();
+    read_files(path, Path::new(""), &mut files);
+    files
+}
+
+/// Everything that the store holds.
+async fn contents(path: &Path) -> Result<(Vec<i64>, Vec<i64>, usize)> {
+    let store = open(path).await?;
+    let found = (numbers(&store, "p").await?, numbers(&store, "large").await?);
+    let mut single = 0;
+    for n in 1..=5 {
+        single += usize::from(store.get(&key("p", n)).await?.is_some());
+    }
+    store.sweep_step().await?;
+    store.close().await;
+    Ok((found.0, found.1, single))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Flip(u8),
+    CutOff,
+}
+
+/// What is wrong with the answer to one damage, if anything.
+async fn judge(path: &Path, what: &str) -> Option<String> {
+    match contents(path).await {
+        Ok(found) if found == (vec![3, 4, 5], vec![1, 2], 3) => None,
+        Ok(found) => Some(format!("{what}: silently changed to {found:?}")),
+        Err(StoreError::Corrupt { place, .. }) if !place.is_empty() => None,
+        Err(StoreError::Misconfigured { problem, .. })
+            if problem.contains(path.to_str().unwrap()) =>
+        {
+            None
+        }
+        Err(other) => Some(format!("{what}: unclear: {other:?}")),
+    }
+}
+
+fn places(files: &Files) -> Vec<(PathBuf, usize)> {
+    let all: Vec<_> = files
+        .iter()
+        .flat_map(|(path, content)| (0..content.len()).map(|at| (path.clone(), at)))
+        .collect();
+    let wanted = match std::env::var("MILLPOND_DAMAGE").as_deref() {
+        Ok("all") => usize::MAX,
+        Ok(number) => number.parse().unwrap(),
+        Err(_) => PLACES_IN_CI,
+    };
+    let stride = all.len().div_ceil(wanted).max(1);
+    println!("{} places, every {stride}th is damaged", all.len());
+    all.into_iter().step_by(stride).collect()
+}
+
+#[test]
+fn every_damage_is_noticed_or_harmless() {
+    // In memory where that is possible: thousands of stores are made and synced.
+    let directory = tempdir_in("/dev/shm").or_else(|_| tempdir()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let files = runtime.block_on(fixture(&directory.path().join("fixture")));
+    for (path, content) in &files {
+        println!("{:>8} {}", content.len(), path.display());
+    }
+    // Damaged files make the engine panic now and then; the store turns that into errors, without the noise.
+    std::panic::set_hook(Box::new(|_| ()));
+    let mut wrong = Vec::new();
+    for (number, (file, at)) in places(&files).into_iter().enumerate() {
+        // Cutting off is the rarer damage: every eighth place.
+        let bit = u8::try_from(number % 8).unwrap();
+        let damages = [Some(Damage::Flip(bit)), (bit == 0).then_some(Damage::CutOff)];
+        for damage in damages.into_iter().flatten() {
+            let path = directory.path().join("damaged");
+            let mut damaged = files.clone();
+            let content = damaged.get_mut(&file).unwrap();
+            match damage {
+                Damage::Flip(bit) => content[at] ^= 1 << bit,
+                Damage::CutOff => content.truncate(at),
+            }
+            write_files(&path, &damaged);
+            let what = format!("{damage:?} at {at} of {}", file.display());
+            if std::env::var("DBG").is_ok() {
+                fs::write("/tmp/embedded-proto/what", &what).unwrap();
+            }
+            let judged = catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&path, &what))));
+            wrong.extend(judged.unwrap_or_else(|_| Some(format!("{what}: panicked"))));
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
