@@ -15,10 +15,14 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
     reason = "this crate is test code: a broken expectation ends the test"
 )]
 
 pub mod conformance;
+pub mod lane_faults;
+pub mod lane_model;
+pub mod lane_suite;
 pub mod store_model;
 mod subject;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use millpond_store::{
-    Attributes, Clock as _, Environment, Expect, Item, Key, Partition, Query, Result, Store,
-    StoreError, SystemClock, VirtualClock, Write, collect,
+    Attributes, Clock, Environment, Expect, Item, Key, Monotonic, Partition, Query, Result, Store,
+    StoreError, SystemClock, Timestamp, VirtualClock, Write, collect,
 };
 
 /// A store to test, with the virtual clock that it runs under.
@@ -33,6 +34,14 @@ impl Subject {
         let environment = Environment::simulated(clock.clone(), real.rng.next_u64());
         let store = open(environment.clone()).await;
         Self { store, environment, clock, partitions_made: Arc::default() }
+    }
+
+    /// The same environment, except that a sleep ends at once and time stands still: for code that waits before it
+    /// tries again, where nobody moves the clock.
+    #[must_use]
+    pub fn impatient(&self) -> Environment {
+        let clock = Arc::new(ImpatientClock(self.clock.clone()));
+        Environment { clock, ..self.environment.clone() }
     }
 
     /// A partition that no other test uses, also when the store outlives the test.
@@ -67,6 +76,24 @@ impl Subject {
     /// Everything a query finds, through all its pages.
     pub async fn all(&self, query: Query) -> Vec<Item> {
         collect(self.store.as_ref(), query, 100_000).await.expect("the query should succeed")
+    }
+}
+
+#[derive(Debug)]
+struct ImpatientClock(VirtualClock);
+
+#[async_trait]
+impl Clock for ImpatientClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        self.0.monotonic()
+    }
+
+    async fn sleep(&self, _: Duration) {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -14,7 +14,7 @@ fn environment() -> (Environment, VirtualClock) {
 }
 
 fn put(environment: &Environment, sort: &'static str) -> Write {
-    let key = Key::new("p", sort).unwrap();
+    let key = Key::new("p", sort).expect("a valid key");
     Write::put(key, Attributes::new(), Expect::Absent, environment.version())
 }
 
