@@ -23,8 +23,11 @@ use millpond_store::{Clock, Environment, Rng, SeededRng, SystemClock};
 
 /// What all measurements need.
 pub struct Bench {
+    /// Where stores and logs are made.
     pub directory: PathBuf,
+    /// The machine's clock and numbers.
     pub environment: Environment,
+    /// For measuring.
     pub clock: Arc<dyn Clock>,
     /// Everything is divided by this.
     pub part: u64,

@@ -88,24 +88,7 @@ pub async fn log(bench: &mut Bench) {
     let (mut limits, mut rates, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut reads = Vec::new();
     for _ in 0..ROUNDS {
-        let wal = Wal::create(&bench.directory.join("wal"));
-        let writers = async {
-            let writers: Vec<_> = (0..PARTITIONS)
-                .map(|partition| {
-                    let wal = wal.clone();
-                    tokio::spawn(async move {
-                        let record = noise(partition, CARGO + 600);
-                        for _ in 0..appends {
-                            wal.append(record.clone()).await;
-                        }
-                    })
-                })
-                .collect();
-            for writer in writers {
-                writer.await.unwrap();
-            }
-        };
-        let ((), took) = bench.timed(writers).await;
+        let ((), took) = bench.timed(append_to_wal(bench, appends)).await;
         let limit = total / took.as_secs_f64();
 
         let store = bench.store("log").await;
@@ -174,4 +157,22 @@ async fn read(store: &dyn Store) -> usize {
         }
     }
     bytes
+}
+
+async fn append_to_wal(bench: &Bench, appends: u64) {
+    let wal = Wal::create(&bench.directory.join("wal"));
+    let writers: Vec<_> = (0..PARTITIONS)
+        .map(|partition| {
+            let wal = wal.clone();
+            tokio::spawn(async move {
+                let record = noise(partition, CARGO + 600);
+                for _ in 0..appends {
+                    wal.append(record.clone()).await;
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
 }
