@@ -201,3 +201,34 @@ impl<'a> Batch<'a> {
         (changes, puts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use millpond_store::{Attributes, Environment, Expect, Expiry, Key, VirtualClock};
+
+    use super::*;
+    use crate::open::open_writer;
+    use crate::options::Options;
+
+    /// Between the sweeper's look and the writer's turn an item may have been replaced.
+    #[test]
+    fn a_sweep_looks_again_at_what_it_was_told_to_remove() {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = VirtualClock::new(Timestamp::from_millis(0));
+        let environment = Environment::simulated(clock, 1);
+        let options = Options::new(directory.path().join("store"));
+        let writer = open_writer(&options, environment.clock.clone()).unwrap();
+        let put = |seconds| {
+            let key = Key::new("p", b"k".as_slice()).unwrap();
+            let write = Write::put(key, Attributes::new(), Expect::Any, environment.version());
+            Prepared::new(write.expires(Expiry::from_secs(seconds))).unwrap()
+        };
+        let mut batch = Batch::new(&writer.shared, Timestamp::from_millis(15_000));
+        let (old, new) = (put(10), put(20));
+        let key = rowkey::expiry(Expiry::from_secs(10), &old.row_key);
+        batch.add(std::slice::from_ref(&old)).unwrap();
+        batch.add(std::slice::from_ref(&new)).unwrap();
+        assert_eq!(batch.sweep(&[key]).unwrap(), 0);
+        assert_eq!(batch.row(&new.row_key).unwrap(), new.row, "the new item was removed");
+    }
+}

@@ -138,6 +138,12 @@ impl Engine for FjallEngine {
             for table in self.tables.all() {
                 table.major_compact()?;
             }
+            // Only now it is known which rows that are stored apart have no key any more; where most of the bytes
+            // are such, a second pass moves the others together.
+            let items = &self.tables.items;
+            if items.fragmented_blob_bytes() > items.disk_space() / 2 {
+                items.major_compact()?;
+            }
             Ok(())
         })
     }
