@@ -44,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "testing",
         ],
     ),
+    ("bench", &["store", "embedded", "dynamodb", "lanes", "queue", "sequencer", "log", "consumer"]),
     (
         "xtask",
         &[
@@ -164,7 +165,11 @@ mod tests {
     fn only_the_ends_of_the_chain_choose_a_backend() {
         for (user, allowed) in MAY_USE {
             let chooses = allowed.iter().any(|used| BACKENDS.contains(used));
-            assert_eq!(chooses, ["server", "lambda", "sim", "xtask"].contains(user), "{user}");
+            assert_eq!(
+                chooses,
+                ["server", "lambda", "sim", "bench", "xtask"].contains(user),
+                "{user}"
+            );
         }
     }
 
