@@ -6,8 +6,10 @@
 //! shows as a row of the last commits that is not what it must be.
 //!
 //! ```text
-//! commits  key: slot (u32) · value: checksum (u32) · number (u64)
+//! commits  key: slot (u32) · value: checksum (u32) · number (u64) · floor (u64)
 //! ```
+//! The floor is where the view before the commit stood in the engine's own order: all that the commit writes comes
+//! behind it, and all of the commits before it come before.
 
 use bytes::{Buf, Bytes};
 use millpond_store::StoreError;
@@ -16,16 +18,34 @@ use crate::engine::{RowChange, Table};
 use crate::limits::COMMITS_KEPT;
 use crate::record::{damaged, seal, unseal};
 
-/// The row that commit `number` leaves.
-pub(crate) fn row(number: u64) -> RowChange {
-    let key = slot_key(number % COMMITS_KEPT);
-    let value = seal(&key, &number.to_be_bytes());
+/// What the row of a commit says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CommitRow {
+    /// The commit's number, from 1.
+    pub number: u64,
+    /// Where the view before it stood.
+    pub floor: u64,
+}
+
+/// The row that a commit leaves.
+pub(crate) fn row(commit: CommitRow) -> RowChange {
+    let key = slot_key(commit.number % COMMITS_KEPT);
+    let content = (u128::from(commit.number) << 64) | u128::from(commit.floor);
+    let value = seal(&key, &content.to_be_bytes());
     RowChange { table: Table::Commits, key, value: Some(value) }
 }
 
 fn slot_key(slot: u64) -> Bytes {
     let slot = u32::try_from(slot).expect("the number of commits kept fits");
     Bytes::copy_from_slice(&slot.to_be_bytes())
+}
+
+/// What a row says; nothing when it is damaged.
+pub(crate) fn decode(key: &[u8], value: &[u8]) -> Option<CommitRow> {
+    let mut content = unseal(Table::Commits, key, Bytes::copy_from_slice(value)).ok()?;
+    let number = content.try_get_u64().ok()?;
+    let floor = content.try_get_u64().ok()?;
+    content.is_empty().then_some(CommitRow { number, floor })
 }
 
 /// Gathers the rows that were found, and judges them.
@@ -39,12 +59,12 @@ impl Found {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the row is damaged.
-    pub(crate) fn add(&mut self, key: &Bytes, value: Bytes) -> Result<(), StoreError> {
-        let malformed = || damaged(Table::Commits, key, "it is no row of a commit");
-        let mut content = unseal(Table::Commits, key, value)?;
-        let number = content.try_get_u64().map_err(|_| malformed())?;
-        let slot = key.clone().try_get_u32().map_err(|_| malformed())?;
-        self.numbers.push((u64::from(slot), number));
+    pub(crate) fn add(&mut self, key: &Bytes, value: &Bytes) -> Result<(), StoreError> {
+        let slot = key.clone().try_get_u32();
+        let (Ok(slot), Some(commit)) = (slot, decode(key, value)) else {
+            return Err(damaged(Table::Commits, key, "it is no row of a commit"));
+        };
+        self.numbers.push((u64::from(slot), commit.number));
         Ok(())
     }
 
@@ -78,11 +98,14 @@ mod tests {
     /// The rows after commits 1 to `last`, without those that `lost` names.
     fn after(last: u64, lost: impl Fn(u64) -> bool) -> Found {
         let mut rows = std::collections::BTreeMap::new();
-        for change in (1..=last).filter(|number| !lost(*number)).map(row) {
+        for change in (1..=last)
+            .filter(|number| !lost(*number))
+            .map(|number| row(CommitRow { number, floor: 9 }))
+        {
             rows.insert(change.key, change.value.unwrap());
         }
         let mut found = Found::default();
-        rows.into_iter().for_each(|(key, value)| found.add(&key, value).unwrap());
+        rows.into_iter().for_each(|(key, value)| found.add(&key, &value).unwrap());
         found
     }
 

@@ -32,32 +32,39 @@ pub(crate) fn open_writer(options: &Options, clock: Arc<dyn Clock>) -> Result<Wr
             Ok(())
         })?;
     }
+    // Before the engine touches its files: it cuts off what it does not understand.
+    let (acked, last_acked) = read_acked(&directory)?;
+    let journals = FjallEngine::check(&directory.engine()).map_err(fails)?;
+    if let Some(last) = journals.commit {
+        refuse_lost_commits(&directory, last, last_acked)?;
+    }
+    journals.cut().map_err(|error| fails(EngineError::Io(error)))?;
     let fjall = FjallEngine::open(&directory.engine(), options.durability).map_err(fails)?;
     let engine: Box<dyn Engine> = match &options.faults {
         None => Box::new(fjall),
         Some(faults) => Box::new(FaultyEngine { inner: fjall, faults: Arc::clone(faults) }),
     };
-    let (acked, last_acked) = read_acked(&directory)?;
-    let place = directory.engine().display().to_string();
-    let shared = Shared::new(engine, clock, directory, options.gap_worth);
+    let shared = Arc::new(Shared::new(engine, clock, directory, options.gap_worth));
     let last = last_commit(&shared)?;
-    if last_acked.synced && last < last_acked.commit {
-        return Err(StoreError::corrupt(
-            place,
-            format!(
-                "commit {} was acknowledged, but the journal ends with commit {last}; \
-                 restore the directory from a backup",
-                last_acked.commit
-            ),
-        ));
-    }
+    refuse_lost_commits(&shared.directory, last, last_acked)?;
     let synced = options.durability == Durability::Durable;
-    let shared = Arc::new(shared);
     let mut writer = Writer { shared: Arc::clone(&shared), acked, synced, commit: last };
     // What a killed process wrote and did not sync can be read now, so it has to be on disk too.
     let nothing = Batch::new(&shared, shared.clock.now());
     writer.commit(nothing).map_err(|error| shared.read_error("open", error))?;
     Ok(writer)
+}
+
+fn refuse_lost_commits(directory: &Directory, last: u64, acked: Acked) -> Result<()> {
+    if last >= acked.commit || !acked.synced {
+        return Ok(());
+    }
+    let detail = format!(
+        "commit {} was acknowledged, but the last one there is {last}; \
+         restore the directory from a backup",
+        acked.commit
+    );
+    Err(StoreError::corrupt(directory.engine().display().to_string(), detail))
 }
 
 /// Without an engine there must not have been a commit.
@@ -91,7 +98,7 @@ fn last_commit(shared: &Shared) -> Result<u64> {
     let mut found = Found::default();
     let everything = (vec![].into(), vec![0xff; 5].into());
     shared.scan(Table::Commits, everything, Direction::Forward, |key, value| {
-        found.add(key, value)?;
+        found.add(key, &value)?;
         Ok(ControlFlow::Continue(()))
     })?;
     found.last().map_err(|missing| {

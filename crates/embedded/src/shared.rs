@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub deletes_before: AtomicBool,
     stopped: OnceLock<String>,
     /// Unlocked when everything else is gone.
-    _directory: Directory,
+    pub directory: Directory,
 }
 
 /// The current view and the gaps that hold for it: they change together.
@@ -66,7 +66,7 @@ impl Shared {
             deletes: AtomicU64::new(0),
             deletes_before,
             stopped: OnceLock::new(),
-            _directory: directory,
+            directory,
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::acked::{Acked, AckedFile};
 use crate::batch::{Batch, Prepared};
-use crate::commits;
+use crate::commits::{self, CommitRow};
 use crate::engine::{EngineError, panic_text};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_REQUESTS_MAX, COMMITS_BETWEEN_FLUSHES};
 use crate::shared::Shared;
@@ -127,7 +127,8 @@ impl Writer {
         let deletes = batch.deletes;
         let (mut changes, puts) = batch.into_changes();
         self.commit += 1;
-        changes.push(commits::row(self.commit));
+        let floor = self.shared.view().position();
+        changes.push(commits::row(CommitRow { number: self.commit, floor }));
         self.shared.engine.commit(changes)?;
         let acked = Acked { commit: self.commit, synced: self.synced };
         self.acked.write(acked).map_err(EngineError::Io)?;

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use common::{delete, key, numbers, open, put};
 use millpond_store::{Expiry, Result, Store, StoreError};
 use tempfile::{tempdir, tempdir_in};
 
-/// Places that a test run looks at in all; set `MILLPOND_DAMAGE` to look at more, or `all` for every place.
-const PLACES_IN_CI: usize = 4_000;
+/// How many places are damaged at a time.
+const WORKERS: usize = 4;
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -96,19 +97,30 @@ async fn judge(path: &Path, what: &str) -> Option<String> {
     }
 }
 
-fn places(files: &Files) -> Vec<(PathBuf, usize)> {
-    let all: Vec<_> = files
-        .iter()
-        .flat_map(|(path, content)| (0..content.len()).map(|at| (path.clone(), at)))
-        .collect();
-    let wanted = match std::env::var("MILLPOND_DAMAGE").as_deref() {
-        Ok("all") => usize::MAX,
-        Ok(number) => number.parse().unwrap(),
-        Err(_) => PLACES_IN_CI,
-    };
-    let stride = all.len().div_ceil(wanted).max(1);
-    println!("{} places, every {stride}th is damaged", all.len());
-    all.into_iter().step_by(stride).collect()
+/// Damages one place after another in a directory of its own; returns what was answered wrongly.
+fn damage_all(directory: &Path, files: &Files, places: &[(&PathBuf, usize)]) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let path = directory.join("store");
+    let mut wrong = Vec::new();
+    for (number, (file, at)) in places.iter().enumerate() {
+        // A different bit from place to place, and every eighth place is also cut off.
+        let bit = u8::try_from(number % 8).unwrap();
+        let damages = [Some(Damage::Flip(bit)), (bit == 0).then_some(Damage::CutOff)];
+        for damage in damages.into_iter().flatten() {
+            let mut damaged = files.clone();
+            let content = damaged.get_mut(*file).unwrap();
+            match damage {
+                Damage::Flip(bit) => content[*at] ^= 1 << bit,
+                Damage::CutOff => content.truncate(*at),
+            }
+            write_files(&path, &damaged);
+            let what = format!("{damage:?} at {at} of {}", file.display());
+            let judged = catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&path, &what))));
+            wrong.extend(judged.unwrap_or_else(|_| Some(format!("{what}: panicked"))));
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+    wrong
 }
 
 #[test]
@@ -117,34 +129,24 @@ fn every_damage_is_noticed_or_harmless() {
     let directory = tempdir_in("/dev/shm").or_else(|_| tempdir()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let files = runtime.block_on(fixture(&directory.path().join("fixture")));
-    for (path, content) in &files {
-        println!("{:>8} {}", content.len(), path.display());
-    }
+    let places: Vec<_> = files
+        .iter()
+        .flat_map(|(path, content)| (0..content.len()).map(move |at| (path, at)))
+        .collect();
+    println!("{} bytes in {} files are damaged one by one", places.len(), files.len());
     // Damaged files make the engine panic now and then; the store turns that into errors, without the noise.
     std::panic::set_hook(Box::new(|_| ()));
-    let mut wrong = Vec::new();
-    for (number, (file, at)) in places(&files).into_iter().enumerate() {
-        // Cutting off is the rarer damage: every eighth place.
-        let bit = u8::try_from(number % 8).unwrap();
-        let damages = [Some(Damage::Flip(bit)), (bit == 0).then_some(Damage::CutOff)];
-        for damage in damages.into_iter().flatten() {
-            let path = directory.path().join("damaged");
-            let mut damaged = files.clone();
-            let content = damaged.get_mut(&file).unwrap();
-            match damage {
-                Damage::Flip(bit) => content[at] ^= 1 << bit,
-                Damage::CutOff => content.truncate(at),
-            }
-            write_files(&path, &damaged);
-            let what = format!("{damage:?} at {at} of {}", file.display());
-            if std::env::var("DBG").is_ok() {
-                fs::write("/tmp/embedded-proto/what", &what).unwrap();
-            }
-            let judged = catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&path, &what))));
-            wrong.extend(judged.unwrap_or_else(|_| Some(format!("{what}: panicked"))));
-            fs::remove_dir_all(&path).unwrap();
-        }
-    }
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let parts = places.chunks(places.len().div_ceil(WORKERS)).enumerate();
+        let workers: Vec<_> = parts
+            .map(|(worker, part)| {
+                let own = directory.path().join(worker.to_string());
+                let files = &files;
+                scope.spawn(move || damage_all(&own, files, part))
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
     let _ = std::panic::take_hook();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -7,116 +7,134 @@
 //! - Files end in a table of contents and a trailer. fjall believes the number of entries before it checks the
 //!   checksum, and a flipped bit there makes it ask for more memory than there is, which ends the process.
 //!
+//! Files that the list does not name are what a killed process left; fjall deletes them.
+//!
 //! ```text
-//! current: number of the list (u64) · XXH3-128 of the list · 0 (u8)                                 little-endian
-//! archive: … · contents · "SFA!" · 1 (u8) · 0 (u8) · XXH3-128 of the contents · place (u64) · length (u64)   little-endian
+//! current   number of the list (u64) · XXH3-128 of the list · 0 (u8)
+//! archive   sections · contents · "SFA!" 1 0 · XXH3-128 of the contents · their place (u64) · their length (u64)
+//! contents  "TOC!" · count (u32) · count × ( place (u64) · length (u64) · name length (u16) · name )
+//! section "tables" of a list
+//!           levels (u8) · for each: runs (u8) · for each: tables (u32) · for each: number (u64) · 25 bytes
+//! section "blob_files" of a list
+//!           files (u32) · for each: number (u64) · 17 bytes
 //! ```
+//! Numbers are little-endian.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use bytes::Buf;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::EngineError;
 
 /// fjall's own list of tables, and our three tables.
 const KEYSPACES: u32 = 4;
 
-const TRAILER_BYTES: usize = 4 + 1 + 1 + 16 + 8 + 8;
+const TRAILER_BYTES: usize = 6 + 16 + 8 + 8;
 
 /// Contents are a few entries; more than this is damage.
 const CONTENTS_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Checks every archive below fjall's directory.
+/// Checks every list, and every file that is in one.
 ///
 /// # Errors
 /// [`EngineError::Damaged`], which names the file.
 pub(super) fn check_all(directory: &Path) -> Result<(), EngineError> {
-    if !directory.exists() {
-        return Ok(());
-    }
     for keyspace in 0..KEYSPACES {
         let keyspace = directory.join("keyspaces").join(keyspace.to_string());
-        check_list(&keyspace)?;
-        for file in entries(&keyspace)? {
-            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            match name {
-                "tables" | "blobs" => entries(&file)?.iter().try_for_each(|file| check(file))?,
-                _ if name.starts_with('v') => check(&file)?,
-                _ => {}
+        let listed = read_list(&keyspace)?;
+        for (folder, numbers) in [("tables", listed.tables), ("blobs", listed.apart)] {
+            for number in numbers {
+                let path = keyspace.join(folder).join(number.to_string());
+                contents_of(&path).ok_or_else(|| damaged(&path, "its contents make no sense"))?;
             }
         }
     }
     Ok(())
 }
 
-/// Checks the list of a keyspace's files.
-fn check_list(keyspace: &Path) -> Result<(), EngineError> {
+fn damaged(path: &Path, why: &str) -> EngineError {
+    EngineError::Damaged(format!("{}: {why}", path.display()))
+}
+
+/// The files that a list names.
+struct Listed {
+    tables: Vec<u64>,
+    apart: Vec<u64>,
+}
+
+fn read_list(keyspace: &Path) -> Result<Listed, EngineError> {
+    let read = |path: &Path| fs::read(path).map_err(|error| damaged(path, &error.to_string()));
     let path = keyspace.join("current");
-    let damaged =
-        |path: &Path, why: &str| Err(EngineError::Damaged(format!("{}: {why}", path.display())));
-    let Ok(current) = fs::read(&path) else { return damaged(&path, "it cannot be read") };
-    let parts = current.split_first_chunk::<8>().and_then(|(number, rest)| {
-        let (sum, _) = rest.split_first_chunk::<16>()?;
-        Some((u64::from_le_bytes(*number), u128::from_le_bytes(*sum)))
-    });
-    let Some((number, sum)) = parts else { return damaged(&path, "it is too short") };
+    let (number, sum) = parse_current(&read(&path)?).ok_or_else(|| damaged(&path, "too short"))?;
     let path = keyspace.join(format!("v{number}"));
-    let Ok(list) = fs::read(&path) else { return damaged(&path, "it cannot be read") };
-    if xxhash_rust::xxh3::xxh3_128(&list) != sum {
-        return damaged(&path, "its checksum does not match");
+    let list = read(&path)?;
+    if xxh3_128(&list) != sum {
+        return Err(damaged(&path, "its checksum does not match"));
     }
-    Ok(())
+    let listed = contents_of(&path).and_then(|contents| {
+        let tables = parse_tables(section(&list, &contents, b"tables")?)?;
+        let apart = parse_apart(section(&list, &contents, b"blob_files")?)?;
+        Some(Listed { tables, apart })
+    });
+    listed.ok_or_else(|| damaged(&path, "its contents make no sense"))
 }
 
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, EngineError> {
-    match fs::read_dir(directory) {
-        Ok(entries) => entries
-            .map(|entry| Ok(entry?.path()))
-            .collect::<io::Result<_>>()
-            .map_err(EngineError::Io),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(EngineError::Io(error)),
-    }
+fn parse_current(mut current: &[u8]) -> Option<(u64, u128)> {
+    Some((current.try_get_u64_le().ok()?, current.try_get_u128_le().ok()?))
 }
 
-fn check(path: &Path) -> Result<(), EngineError> {
-    match is_whole(path) {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            Err(EngineError::Damaged(format!("{}: its contents make no sense", path.display())))
+fn parse_tables(mut section: &[u8]) -> Option<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for _level in 0..section.try_get_u8().ok()? {
+        for _run in 0..section.try_get_u8().ok()? {
+            for _table in 0..section.try_get_u32_le().ok()? {
+                numbers.push(section.try_get_u64_le().ok()?);
+                section.split_off(..1 + 16 + 8)?;
+            }
         }
-        Err(error) => Err(EngineError::Io(error)),
     }
+    Some(numbers)
 }
 
-fn is_whole(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let Some(contents_end) = length.checked_sub(TRAILER_BYTES as u64) else {
-        return Ok(false);
-    };
+fn parse_apart(mut section: &[u8]) -> Option<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for _file in 0..section.try_get_u32_le().ok()? {
+        numbers.push(section.try_get_u64_le().ok()?);
+        section.split_off(..1 + 16)?;
+    }
+    Some(numbers)
+}
+
+/// The contents of an archive; nothing when they cannot be read or their checksum does not match.
+fn contents_of(path: &Path) -> Option<Vec<u8>> {
+    let file = File::open(path).ok()?;
+    let contents_end = file.metadata().ok()?.len().checked_sub(TRAILER_BYTES as u64)?;
     let mut trailer = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, contents_end)?;
-    let Some((sum, place, contents_length)) = parse(&trailer) else { return Ok(false) };
-    if contents_length > CONTENTS_BYTES_MAX
-        || place.checked_add(contents_length) != Some(contents_end)
-    {
-        return Ok(false);
+    file.read_exact_at(&mut trailer, contents_end).ok()?;
+    let mut trailer = trailer.strip_prefix(b"SFA!\x01\x00")?;
+    let sum = trailer.try_get_u128_le().ok()?;
+    let (place, length) = (trailer.try_get_u64_le().ok()?, trailer.try_get_u64_le().ok()?);
+    if length > CONTENTS_BYTES_MAX || place.checked_add(length)? != contents_end {
+        return None;
     }
-    let mut contents = vec![0; usize::try_from(contents_length).unwrap_or_default()];
-    file.read_exact_at(&mut contents, place)?;
-    Ok(xxhash_rust::xxh3::xxh3_128(&contents) == sum)
+    let mut contents = vec![0; usize::try_from(length).ok()?];
+    file.read_exact_at(&mut contents, place).ok()?;
+    (xxh3_128(&contents) == sum).then_some(contents)
 }
 
-fn parse(trailer: &[u8; TRAILER_BYTES]) -> Option<(u128, u64, u64)> {
-    let (magic, rest) = trailer.split_first_chunk::<6>()?;
-    let (sum, rest) = rest.split_first_chunk::<16>()?;
-    let (place, rest) = rest.split_first_chunk::<8>()?;
-    let (length, _) = rest.split_first_chunk::<8>()?;
-    (magic == b"SFA!\x01\x00").then_some((
-        u128::from_le_bytes(*sum),
-        u64::from_le_bytes(*place),
-        u64::from_le_bytes(*length),
-    ))
+/// The section called `wanted`.
+fn section<'a>(archive: &'a [u8], contents: &[u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    let mut contents = contents.strip_prefix(b"TOC!")?;
+    for _ in 0..contents.try_get_u32_le().ok()? {
+        let place = usize::try_from(contents.try_get_u64_le().ok()?).ok()?;
+        let length = usize::try_from(contents.try_get_u64_le().ok()?).ok()?;
+        let name_length = usize::from(contents.try_get_u16_le().ok()?);
+        if contents.split_off(..name_length)? == wanted {
+            return archive.get(place..place.checked_add(length)?);
+        }
+    }
+    None
 }

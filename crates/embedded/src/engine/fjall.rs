@@ -21,6 +21,7 @@ use fjall::{OwnedWriteBatch, PersistMode, Readable, Snapshot};
 use millpond_store::{Clock, Direction};
 
 use super::archive;
+use super::journal::{self, JournalEnd};
 use super::{Engine, EngineError, RowChange, ScanError, ScannedRow, Table, View, Visit, Waste};
 use crate::limits::{
     APART_FILE_BYTES, CACHE_BYTES, JOURNAL_BYTES_MAX, MEMTABLE_BYTES, ROW_APART_BYTES_MIN,
@@ -61,9 +62,14 @@ impl Tables {
 }
 
 impl FjallEngine {
+    /// Checks what fjall would not, without changing anything.
+    pub(crate) fn check(directory: &Path) -> Result<JournalEnd, EngineError> {
+        archive::check_all(directory)?;
+        journal::check_all(directory)
+    }
+
     /// Opens the engine's directory, or makes it.
     pub(crate) fn open(directory: &Path, durability: Durability) -> Result<Self, EngineError> {
-        archive::check_all(directory)?;
         guarded(|| {
             let database = Database::builder(directory)
                 .manual_journal_persist(true)
@@ -150,6 +156,10 @@ struct FjallView {
 }
 
 impl View for FjallView {
+    fn position(&self) -> u64 {
+        self.snapshot.seqno()
+    }
+
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         guarded(|| Ok(self.snapshot.get(self.tables.of(table), key)?.map(Bytes::from)))
     }

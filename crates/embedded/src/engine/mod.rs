@@ -4,6 +4,7 @@
 
 mod archive;
 mod fjall;
+mod journal;
 
 use std::fmt;
 use std::io;
@@ -102,6 +103,9 @@ pub(crate) trait Engine: Send + Sync {
 
 /// The state of a store after some commit.
 pub(crate) trait View: Send + Sync {
+    /// Where the view stands in the engine's own order of changes: before all that comes later.
+    fn position(&self) -> u64;
+
     /// The row under `key`.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>, EngineError>;
 
