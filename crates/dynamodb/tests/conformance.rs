@@ -8,33 +8,9 @@
 
 mod support;
 
-use std::sync::Arc;
-
-use millpond_dynamodb::{DynamoDbStore, TableOptions};
-use millpond_testing::{Subject, store_conformance, store_model};
+use millpond_testing::{store_conformance, store_model};
 use proptest::prelude::{ProptestConfig, proptest};
-use support::engine::Engine;
-use support::world::with_real_waits;
-
-/// A store whose engine lives as long as the test's runtime.
-async fn dynoxide() -> Subject {
-    let engine = Engine::start().await;
-    let config = support::config(&engine.endpoint(), "conformance");
-    // The runtime of the test ends the engine with everything else it runs.
-    tokio::spawn(async move {
-        let _engine = engine;
-        std::future::pending::<()>().await;
-    });
-    Subject::new(|environment| {
-        Box::pin(async move {
-            let environment = with_real_waits(&environment);
-            let store = DynamoDbStore::open(config, &environment).await.unwrap();
-            store.admin().create_table(TableOptions::default()).await.unwrap();
-            Arc::new(store) as _
-        })
-    })
-    .await
-}
+use support::world::dynoxide;
 
 store_conformance!(dynoxide);
 
