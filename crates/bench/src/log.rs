@@ -34,7 +34,8 @@ pub async fn measure(
     for round in 0..ROUNDS {
         let path = directory.join(format!("bare-log-{round}"));
         bare = bare.max(bare_append(&path, batches, environment).await?);
-        let store = EmbeddedStore::open_at(directory.join(format!("log-{round}")), environment).await?;
+        let store =
+            EmbeddedStore::open_at(directory.join(format!("log-{round}")), environment).await?;
         let ground = Ground::new(Arc::new(store.clone()), environment);
         append = append.max(append_all(&ground, batches).await?);
         // Once to warm up, once to measure.

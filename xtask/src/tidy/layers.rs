@@ -67,17 +67,14 @@ const KEPT_TO: &[Kept] = &[
     Kept { what: "an AWS client", matches: &["aws-*"], used_by: &["dynamodb", "lambda"] },
     Kept {
         what: "HTTP",
-        matches: &[
-            "actix-web",
-            "axum",
-            "hyper",
-            "hyper-util",
-            "reqwest",
-            "tonic",
-            "tower-http",
-            "warp",
-        ],
+        matches: &["actix-web", "axum", "hyper", "tonic", "tower-http", "warp"],
         used_by: &["sqs", "server"],
+    },
+    Kept {
+        what: "the plumbing of an HTTP client",
+        // `dynamodb` asks errors of the AWS client what they mean, and chooses TLS for `object_store`.
+        matches: &["hyper-util", "reqwest"],
+        used_by: &["dynamodb", "sqs", "server"],
     },
     Kept {
         what: "`anyhow`, which hides what a caller can do",
