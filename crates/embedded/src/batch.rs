@@ -174,6 +174,14 @@ impl<'a> Batch<'a> {
         Ok(swept)
     }
 
+    /// Puts a row into each table that no reader looks at. The engine replays journals from the newest row that its
+    /// tables hold; when a compaction has removed the newest deletes, it would replay them all.
+    pub(crate) fn fence(&mut self) {
+        let (items, expiry) = (rowkey::items_fence(), rowkey::expiry_fence());
+        self.items.insert(items.clone(), Some(record::seal(&items, &[])));
+        self.expiry.insert(expiry.clone(), Some(record::seal(&expiry, &[])));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.expiry.is_empty()
     }

@@ -101,7 +101,7 @@ impl Directory {
         let sum = crc32fast::hash(lines.as_bytes());
         let unfinished = self.path.join("header.new");
         let mut file = File::create(&unfinished)?;
-        write!(file, "{lines}checksum {sum:08x}\n")?;
+        writeln!(file, "{lines}checksum {sum:08x}")?;
         file.sync_all()?;
         fs::rename(unfinished, self.header())?;
         self.sync()

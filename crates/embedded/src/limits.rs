@@ -19,14 +19,15 @@ pub(crate) const COMMITS_KEPT: u64 = 65_536;
 pub(crate) const COMMITS_BETWEEN_FLUSHES: u64 = COMMITS_KEPT / 4;
 
 /// Rows in memory before they are written to a table. Up to four such tables wait to be written, and one more
-/// is filled: 5 × 16 MiB stays well below the memory target of 300 MB.
-pub(crate) const MEMTABLE_BYTES: u64 = 16 * 1_024 * 1_024;
+/// is filled: 5 × 32 MiB and the cache stay below the memory target of 300 MB.
+pub(crate) const MEMTABLE_BYTES: u64 = 32 * 1_024 * 1_024;
 
 /// Blocks of tables kept in memory.
 pub(crate) const CACHE_BYTES: u64 = 32 * 1_024 * 1_024;
 
-/// Journals on disk before the oldest is made superfluous: 256 MiB, which is replayed in well under a second.
-pub(crate) const JOURNAL_BYTES_MAX: u64 = 256 * 1_024 * 1_024;
+/// Full journals on disk before the oldest is made superfluous: 64 MiB, the least that fjall allows. With the one
+/// in use, up to 128 MiB are checked and replayed when the store is opened, in well under a second.
+pub(crate) const JOURNAL_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// Rows of this size and up are stored apart from their keys, so that reclaiming space rewrites keys only.
 pub(crate) const ROW_APART_BYTES_MIN: u32 = 512;

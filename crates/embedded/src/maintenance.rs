@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use millpond_store::{Direction, Result, StoreError};
 
-use crate::engine::{Table, Waste};
+use crate::engine::{Engine, EngineError, Table, Waste};
 use crate::limits::{
     MAINTENANCE_INTERVAL, RECLAIM_ROWS_MIN, RECLAIM_SHARE_BUSY, RECLAIM_SHARE_IDLE, SWEEP_ROWS_MAX,
     SWEEP_STEPS_MAX,
@@ -84,22 +84,29 @@ pub(crate) async fn reclaim(inner: &Inner) -> Result<()> {
     // Views keep what they can see. With a fresh one the engine may let go of all that is older, first of rows
     // (before the compaction), then of files (after it).
     renew(inner).await?;
+    in_background(inner, |engine| {
+        engine.flush()?;
+        engine.compact()
+    })
+    .await?;
+    renew(inner).await?;
+    in_background(inner, |engine| engine.flush()).await?;
+    tracing::debug!(place = inner.shared.place, waste = ?inner.shared.engine.waste(), "reclaimed");
+    Ok(())
+}
+
+async fn in_background(
+    inner: &Inner,
+    work: impl FnOnce(&dyn Engine) -> Result<(), EngineError> + Send + 'static,
+) -> Result<()> {
     let shared = Arc::clone(&inner.shared);
-    let compacted = tokio::task::spawn_blocking(move || {
-        shared.engine.flush()?;
-        shared.engine.compact()
-    });
-    let compacted = compacted.await.map_err(|error| StoreError::Unavailable {
+    let done = tokio::task::spawn_blocking(move || work(&*shared.engine)).await;
+    let done = done.map_err(|error| StoreError::Unavailable {
         operation: "reclaim",
         detail: "the compaction did not finish".to_owned(),
         cause: Some(Arc::new(error)),
     })?;
-    compacted.map_err(|error| inner.shared.read_error("reclaim", error))?;
-    renew(inner).await?;
-    let flushed = inner.shared.engine.begin_flush();
-    flushed.map_err(|error| inner.shared.read_error("reclaim", error))?;
-    tracing::debug!(place = inner.shared.place, waste = ?inner.shared.engine.waste(), "reclaimed");
-    Ok(())
+    done.map_err(|error| inner.shared.read_error("reclaim", error))
 }
 
 async fn renew(inner: &Inner) -> Result<()> {

@@ -3,6 +3,7 @@
 //! ```text
 //! items    partition length (u16) · partition (UTF-8) · sort key
 //! expiry   expiry (u64, seconds) · row key of the item
+//! fences   0 0 in items, and eight times 0xff in expiry
 //! ```
 //! Numbers are big-endian. The length comes first, so that no partition's keys lie among another's.
 
@@ -82,6 +83,16 @@ pub(crate) fn expiry(expiry: Expiry, row: &[u8]) -> Bytes {
     key.put_u64(expiry.as_secs());
     key.put_slice(row);
     key.freeze()
+}
+
+/// A key before those of all partitions, since no partition's name is empty.
+pub(crate) fn items_fence() -> Bytes {
+    Bytes::from_static(&[0, 0])
+}
+
+/// A key behind those of all that ever ends.
+pub(crate) fn expiry_fence() -> Bytes {
+    Bytes::from_static(&[0xff; EXPIRY_BYTES])
 }
 
 /// The parts of a key in the expiry table.

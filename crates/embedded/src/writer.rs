@@ -24,7 +24,7 @@ pub(crate) enum Work {
     Each(Vec<Prepared>),
     /// Removal of expired items, by their keys in the expiry table.
     Sweep(Vec<Bytes>),
-    /// A commit of nothing, so that readers leave older views.
+    /// A commit of nothing but fences, so that readers leave older views.
     Renew,
 }
 
@@ -119,7 +119,10 @@ impl Writer {
             let full = answers.len() >= BATCH_REQUESTS_MAX || batch.bytes >= BATCH_BYTES_MAX;
             next = if full { None } else { requests.try_recv().ok() };
         }
-        if batch.is_empty() && !renew { Ok(()) } else { self.commit(batch) }
+        if renew {
+            batch.fence();
+        }
+        if batch.is_empty() { Ok(()) } else { self.commit(batch) }
     }
 
     /// Makes a batch durable and then visible.
@@ -134,7 +137,7 @@ impl Writer {
         self.acked.write(acked).map_err(EngineError::Io)?;
         self.shared.deletes.fetch_add(deletes, Ordering::Relaxed);
         self.shared.publish(self.shared.engine.view(), &puts);
-        if self.commit % COMMITS_BETWEEN_FLUSHES == 0 {
+        if self.commit.is_multiple_of(COMMITS_BETWEEN_FLUSHES) {
             self.shared.engine.begin_flush()?;
         }
         Ok(())

@@ -1,4 +1,10 @@
 //! The embedded store keeps the store's contract.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in test code a broken expectation ends the test"
+)]
 
 mod common;
 

@@ -1,4 +1,10 @@
 //! Damaged files: whatever is cut off or flipped, the store says so or holds exactly what was committed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in test code a broken expectation ends the test"
+)]
 
 mod common;
 

@@ -1,4 +1,10 @@
 //! Who may open a directory, and what is said when not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in test code a broken expectation ends the test"
+)]
 
 mod common;
 

@@ -1,4 +1,10 @@
 //! A failing disk and a panicking writer stop the store; opening it again decides.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in test code a broken expectation ends the test"
+)]
 
 mod common;
 

@@ -1,4 +1,10 @@
 //! Expired items are removed in bounded steps, and only they.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in test code a broken expectation ends the test"
+)]
 
 mod common;
 

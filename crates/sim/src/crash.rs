@@ -64,7 +64,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         expected.check(directory).await.with_context(|| {
             format!("cycle {cycle} with seed {seed}; the store is in {}", directory.display())
         })?;
-        if cycle % 10 == 0 {
+        if cycle.is_multiple_of(10) {
             println!("{cycle} of {cycles} kills, {} acknowledged writes", expected.acknowledged);
         }
     }

@@ -63,7 +63,7 @@ pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> 
         parts.spawn(ended(load.clone().count()));
     }
     // Death also comes while tables are written and compacted.
-    if cycle % 3 == 0 {
+    if cycle.is_multiple_of(3) {
         parts.spawn(ended(load.clone().reclaim()));
     }
     parts.join_all().await;

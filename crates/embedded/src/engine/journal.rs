@@ -141,8 +141,9 @@ fn parse(rest: &mut &[u8]) -> Option<Batch> {
     let rows_start = at;
     let mut commit = None;
     for _ in 0..rows {
-        if let Some(row) = parse_row(&mut at)? {
-            commit = Some(row);
+        let (table, key, value) = parse_row(&mut at)?;
+        if table == COMMITS_TABLE {
+            commit = commits::decode(key, value);
         }
     }
     let rows_bytes = rows_start.get(..rows_start.len() - at.len())?;
@@ -156,8 +157,8 @@ fn parse(rest: &mut &[u8]) -> Option<Batch> {
     Some(Batch { sequence, commit: commit? })
 }
 
-/// Takes a row; answers what it says if it is the row of a commit.
-fn parse_row(at: &mut &[u8]) -> Option<Option<CommitRow>> {
+/// Takes a row: its table, key and value.
+fn parse_row<'a>(at: &mut &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
     expect(at, &[2])?;
     at.try_get_u8().ok()?;
     expect(at, &[0])?;
@@ -169,7 +170,7 @@ fn parse_row(at: &mut &[u8]) -> Option<Option<CommitRow>> {
     }
     let key = at.split_off(..key_length)?;
     let value = at.split_off(..usize::try_from(value_length).ok()?)?;
-    Some((table == COMMITS_TABLE).then(|| commits::decode(key, value)).flatten())
+    Some((table, key, value))
 }
 
 fn expect(at: &mut &[u8], bytes: &[u8]) -> Option<()> {
