@@ -79,7 +79,7 @@ const KEPT_TO: &[Kept] = &[
     Kept {
         what: "`anyhow`, which hides what a caller can do",
         matches: &["anyhow"],
-        used_by: &["xtask"],
+        used_by: &["sim", "xtask"],
     },
 ];
 
