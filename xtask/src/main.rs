@@ -5,6 +5,7 @@
     reason = "tools measure and wait for real processes in real time"
 )]
 
+mod bench;
 mod cost;
 mod crash;
 mod dynamodb_local;
@@ -35,6 +36,7 @@ enum Command {
     DynamodbLocal(dynamodb_local::Args),
     Cost(cost::Args),
     Crash(crash::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
+        Command::Bench(args) => bench::run(&workspace, &args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

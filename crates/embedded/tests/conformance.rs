@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use common::Kept;
 use millpond_embedded::Durability;
-use millpond_testing::{Subject, store_model};
+use millpond_testing::{Subject, isolation, store_model};
 use proptest::prelude::{ProptestConfig, proptest};
 
 async fn durable() -> Subject {
@@ -40,6 +40,11 @@ mod synced {
 mod unsynced {
     use super::*;
     millpond_testing::store_conformance!(unsafe_no_sync);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_look_whole_to_readers() {
+    isolation::groups_look_whole_to_readers(&durable().await).await;
 }
 
 proptest! {

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod crash;
+mod lane;
 pub mod load;
 mod report;
 mod verify;

@@ -12,28 +12,28 @@ use millpond_store::{Rng, SeededRng, Store, StoreError, SystemClock, Write};
 
 use crate::report::Acknowledged;
 
-/// Lanes of each kind of load.
-pub(crate) const LANES: u32 = 8;
+/// Stripes of each kind of load.
+pub(crate) const STRIPES: u32 = 8;
 /// Items of a group.
 pub(crate) const GROUP: u8 = 5;
-/// Each lane keeps about this many of its items.
+/// Each stripe keeps about this many of its items.
 const KEPT: u64 = 64;
 
-pub(crate) fn item_key(lane: u32, number: u64) -> anyhow::Result<Key> {
-    Ok(Key::new(format!("items/{lane}"), number.to_be_bytes().to_vec())?)
+pub(crate) fn item_key(stripe: u32, number: u64) -> anyhow::Result<Key> {
+    Ok(Key::new(format!("items/{stripe}"), number.to_be_bytes().to_vec())?)
 }
 
 pub(crate) fn counter_key() -> anyhow::Result<Key> {
     Ok(Key::new("counter", b"value".as_slice())?)
 }
 
-pub(crate) fn group_key(lane: u32, index: u8) -> anyhow::Result<Key> {
-    Ok(Key::new(format!("group/{lane}"), vec![index])?)
+pub(crate) fn group_key(stripe: u32, index: u8) -> anyhow::Result<Key> {
+    Ok(Key::new(format!("group/{stripe}"), vec![index])?)
 }
 
 /// The content that an item must have: its number, and bytes that depend on it.
-pub(crate) fn content(lane: u32, number: u64) -> Attributes {
-    let rng = SeededRng::new(number ^ (u64::from(lane) << 48));
+pub(crate) fn content(stripe: u32, number: u64) -> Attributes {
+    let rng = SeededRng::new(number ^ (u64::from(stripe) << 48));
     // From nothing to 840 bytes, so that rows are stored in each way there is.
     let words = (rng.next_u64() % 8) * (rng.next_u64() % 16);
     let body: Vec<u8> = (0..words).flat_map(|_| rng.next_u64().to_be_bytes()).collect();
@@ -57,22 +57,27 @@ pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> 
     let load = Load { store, environment };
     print("ready")?;
     let mut parts = tokio::task::JoinSet::new();
-    for lane in 0..LANES {
-        parts.spawn(ended(load.clone().items(lane)));
-        parts.spawn(ended(load.clone().groups(lane)));
+    for stripe in 0..STRIPES {
+        parts.spawn(ended(load.clone().items(stripe)));
+        parts.spawn(ended(load.clone().groups(stripe)));
         parts.spawn(ended(load.clone().count()));
     }
     // Death also comes while tables are written and compacted.
     if cycle.is_multiple_of(3) {
         parts.spawn(ended(load.clone().reclaim()));
     }
+    let lane = crate::lane::LaneLoad::open(&load.store, &load.environment, cycle)?;
+    for sender in 0..STRIPES {
+        parts.spawn(ended(lane.clone().append(sender)));
+    }
+    parts.spawn(ended(lane.finish()));
     parts.join_all().await;
     Ok(())
 }
 
 /// Writes a line and hands it to the system before it returns: what is reported is at most one write per part of
 /// the load behind what is acknowledged.
-fn print(line: impl Display) -> anyhow::Result<()> {
+pub(crate) fn print(line: impl Display) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
@@ -94,32 +99,32 @@ struct Load {
 
 impl Load {
     /// Puts items with rising numbers, and removes the oldest.
-    async fn items(self, lane: u32) -> anyhow::Result<()> {
-        let partition = Partition::new(format!("items/{lane}"))?;
+    async fn items(self, stripe: u32) -> anyhow::Result<()> {
+        let partition = Partition::new(format!("items/{stripe}"))?;
         let query = Query::new(partition.clone()).reverse().limit(1);
         let last = self.store.query(query).await?.items.pop();
         let mut next = last.as_ref().map(number_of).transpose()?.map_or(0, |last| last + 1);
         loop {
             let version = self.environment.version();
-            let key = item_key(lane, next)?;
-            let put = Write::put(key, content(lane, next), Expect::Absent, version);
+            let key = item_key(stripe, next)?;
+            let put = Write::put(key, content(stripe, next), Expect::Absent, version);
             self.store.write(put).await?;
-            print(Acknowledged::Put { lane, number: next })?;
+            print(Acknowledged::Put { stripe, number: next })?;
             if next >= KEPT {
-                self.delete_oldest(lane, &partition).await?;
+                self.delete_oldest(stripe, &partition).await?;
             }
             next += 1;
         }
     }
 
-    async fn delete_oldest(&self, lane: u32, partition: &Partition) -> anyhow::Result<()> {
+    async fn delete_oldest(&self, stripe: u32, partition: &Partition) -> anyhow::Result<()> {
         let query = Query::new(partition.clone()).limit(1);
-        let oldest = self.store.query(query).await?.items.pop().context("the lane is empty")?;
+        let oldest = self.store.query(query).await?.items.pop().context("the stripe is empty")?;
         let number = number_of(&oldest)?;
         let sort = SortKey::new(number.to_be_bytes().to_vec())?;
         let key = Key::of(partition.clone(), sort);
         self.store.write(Write::delete(key, Expect::Version(oldest.version))).await?;
-        print(Acknowledged::Deleted { lane, number })
+        print(Acknowledged::Deleted { stripe, number })
     }
 
     /// Writes out and compacts all the time.
@@ -129,7 +134,7 @@ impl Load {
         }
     }
 
-    /// Raises one counter that all lanes share.
+    /// Raises one counter that all stripes share.
     async fn count(self) -> anyhow::Result<()> {
         let key = counter_key()?;
         let mut current = self.store.get(&key).await?;
@@ -151,18 +156,18 @@ impl Load {
     }
 
     /// Writes a group of items that must always have the same number.
-    async fn groups(self, lane: u32) -> anyhow::Result<()> {
-        let current = self.store.get(&group_key(lane, 0)?).await?;
+    async fn groups(self, stripe: u32) -> anyhow::Result<()> {
+        let current = self.store.get(&group_key(stripe, 0)?).await?;
         let mut next = current.as_ref().map(number_of).transpose()?.map_or(1, |last| last + 1);
         loop {
             let mut group = Vec::new();
             for index in 0..GROUP {
                 let version = self.environment.version();
-                let content = content(lane, next);
-                group.push(Write::put(group_key(lane, index)?, content, Expect::Any, version));
+                let content = content(stripe, next);
+                group.push(Write::put(group_key(stripe, index)?, content, Expect::Any, version));
             }
             self.store.write_all(group).await?;
-            print(Acknowledged::Grouped { lane, number: next })?;
+            print(Acknowledged::Grouped { stripe, number: next })?;
             next += 1;
         }
     }

@@ -8,23 +8,29 @@ use anyhow::{Context, bail};
 /// One acknowledged write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Acknowledged {
-    /// Lane `lane` put its item number `number`.
-    Put { lane: u32, number: u64 },
-    /// Lane `lane` removed its item number `number`.
-    Deleted { lane: u32, number: u64 },
+    /// Stripe `stripe` put its item number `number`.
+    Put { stripe: u32, number: u64 },
+    /// Stripe `stripe` removed its item number `number`.
+    Deleted { stripe: u32, number: u64 },
     /// The counter was raised by compare-and-swap to `value`.
     Counted { value: u64 },
-    /// The group of lane `lane` was written whole with `number` in each item.
-    Grouped { lane: u32, number: u64 },
+    /// The group of stripe `stripe` was written whole with `number` in each item.
+    Grouped { stripe: u32, number: u64 },
+    /// Sender `sender` appended a message to the sequenced lane, which got `number`.
+    Appended { sender: u32, number: u64 },
+    /// The messages of the sequenced lane below `number` were finished.
+    Finished { number: u64 },
 }
 
 impl fmt::Display for Acknowledged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Put { lane, number } => write!(f, "put {lane} {number}"),
-            Self::Deleted { lane, number } => write!(f, "deleted {lane} {number}"),
+            Self::Put { stripe, number } => write!(f, "put {stripe} {number}"),
+            Self::Deleted { stripe, number } => write!(f, "deleted {stripe} {number}"),
             Self::Counted { value } => write!(f, "counted 0 {value}"),
-            Self::Grouped { lane, number } => write!(f, "grouped {lane} {number}"),
+            Self::Grouped { stripe, number } => write!(f, "grouped {stripe} {number}"),
+            Self::Appended { sender, number } => write!(f, "appended {sender} {number}"),
+            Self::Finished { number } => write!(f, "finished 0 {number}"),
         }
     }
 }
@@ -36,12 +42,14 @@ impl FromStr for Acknowledged {
         let mut words = line.split(' ');
         let mut word = || words.next().with_context(|| format!("too short: {line:?}"));
         let what = word()?;
-        let (lane, number) = (word()?.parse()?, word()?.parse()?);
+        let (stripe, number) = (word()?.parse()?, word()?.parse()?);
         Ok(match what {
-            "put" => Self::Put { lane, number },
-            "deleted" => Self::Deleted { lane, number },
+            "put" => Self::Put { stripe, number },
+            "deleted" => Self::Deleted { stripe, number },
             "counted" => Self::Counted { value: number },
-            "grouped" => Self::Grouped { lane, number },
+            "grouped" => Self::Grouped { stripe, number },
+            "appended" => Self::Appended { sender: stripe, number },
+            "finished" => Self::Finished { number },
             _ => bail!("no such report: {line:?}"),
         })
     }
@@ -54,10 +62,12 @@ mod tests {
     #[test]
     fn reports_round_trip() {
         for report in [
-            Acknowledged::Put { lane: 3, number: 9 },
-            Acknowledged::Deleted { lane: 0, number: u64::MAX },
+            Acknowledged::Put { stripe: 3, number: 9 },
+            Acknowledged::Deleted { stripe: 0, number: u64::MAX },
             Acknowledged::Counted { value: 4 },
-            Acknowledged::Grouped { lane: 1, number: 0 },
+            Acknowledged::Grouped { stripe: 1, number: 0 },
+            Acknowledged::Appended { sender: 7, number: 11 },
+            Acknowledged::Finished { number: 12 },
         ] {
             assert_eq!(report.to_string().parse::<Acknowledged>().unwrap(), report);
         }

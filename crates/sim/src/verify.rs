@@ -7,21 +7,23 @@ use anyhow::{Context, ensure};
 use millpond_embedded::{EmbeddedStore, Maintenance, Options};
 use millpond_store::{Environment, Partition, Query, Store, collect};
 
-use crate::load::{GROUP, LANES, content, counter_key, group_key, number_of};
+use crate::lane::LaneExpected;
+use crate::load::{GROUP, STRIPES, content, counter_key, group_key, number_of};
 use crate::report::Acknowledged;
 
 /// Everything acknowledged so far, through all cycles.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
-    lanes: BTreeMap<u32, Lane>,
+    stripes: BTreeMap<u32, Stripe>,
     counter: u64,
     groups: BTreeMap<u32, u64>,
+    lane: LaneExpected,
     pub acknowledged: u64,
 }
 
-/// A lane's items: a range of numbers, with nothing missing.
+/// A stripe's items: a range of numbers, with nothing missing.
 #[derive(Debug, Default, Clone, Copy)]
-struct Lane {
+struct Stripe {
     /// The next number to be put.
     put: u64,
     /// The first number that was not removed.
@@ -33,19 +35,21 @@ impl Expected {
     pub(crate) fn add(&mut self, report: Acknowledged) {
         self.acknowledged += 1;
         match report {
-            Acknowledged::Put { lane, number } => {
-                let lane = self.lanes.entry(lane).or_default();
-                lane.put = lane.put.max(number + 1);
+            Acknowledged::Put { stripe, number } => {
+                let stripe = self.stripes.entry(stripe).or_default();
+                stripe.put = stripe.put.max(number + 1);
             }
-            Acknowledged::Deleted { lane, number } => {
-                let lane = self.lanes.entry(lane).or_default();
-                lane.removed = lane.removed.max(number + 1);
+            Acknowledged::Deleted { stripe, number } => {
+                let stripe = self.stripes.entry(stripe).or_default();
+                stripe.removed = stripe.removed.max(number + 1);
             }
             Acknowledged::Counted { value } => self.counter = self.counter.max(value),
-            Acknowledged::Grouped { lane, number } => {
-                let group = self.groups.entry(lane).or_default();
+            Acknowledged::Grouped { stripe, number } => {
+                let group = self.groups.entry(stripe).or_default();
                 *group = (*group).max(number);
             }
+            Acknowledged::Appended { number, .. } => self.lane.appended(number),
+            Acknowledged::Finished { number } => self.lane.finished(number),
         }
     }
 
@@ -57,31 +61,32 @@ impl Expected {
     pub(crate) async fn check(&mut self, directory: &Path) -> anyhow::Result<()> {
         let options = Options::new(directory).maintenance(Maintenance::Manual);
         let store = EmbeddedStore::open(options, &Environment::system()).await?;
-        for lane in 0..LANES {
-            self.check_items(&store, lane).await.with_context(|| format!("lane {lane}"))?;
-            self.check_group(&store, lane).await.with_context(|| format!("group {lane}"))?;
+        for stripe in 0..STRIPES {
+            self.check_items(&store, stripe).await.with_context(|| format!("stripe {stripe}"))?;
+            self.check_group(&store, stripe).await.with_context(|| format!("group {stripe}"))?;
         }
         let counter = store.get(&counter_key()?).await?;
         let counter = counter.as_ref().map(number_of).transpose()?.unwrap_or(0);
-        // Every lane that counts may have had one step under way.
-        let most = self.counter + u64::from(LANES);
+        // Every stripe that counts may have had one step under way.
+        let most = self.counter + u64::from(STRIPES);
         ensure!(
             (self.counter..=most).contains(&counter),
             "the counter was acknowledged at {} and stands at {counter}",
             self.counter
         );
         self.counter = counter;
+        self.lane.check(&store).await.context("the sequenced lane")?;
         store.close().await;
         Ok(())
     }
 
-    async fn check_items(&mut self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
-        let Lane { put, removed } = self.lanes.get(&lane).copied().unwrap_or_default();
-        let query = Query::new(Partition::new(format!("items/{lane}"))?);
+    async fn check_items(&mut self, store: &EmbeddedStore, stripe: u32) -> anyhow::Result<()> {
+        let Stripe { put, removed } = self.stripes.get(&stripe).copied().unwrap_or_default();
+        let query = Query::new(Partition::new(format!("items/{stripe}"))?);
         let items = collect(store, query, 10_000).await?;
         let numbers = items.iter().map(number_of).collect::<anyhow::Result<Vec<_>>>()?;
         for (item, number) in items.iter().zip(&numbers) {
-            ensure!(item.attributes == content(lane, *number), "item {number} has changed");
+            ensure!(item.attributes == content(stripe, *number), "item {number} has changed");
         }
         let first = numbers.first().copied().unwrap_or(put);
         let end = numbers.last().map_or(put, |last| last + 1);
@@ -95,15 +100,15 @@ impl Expected {
             (put..=put + 1).contains(&end),
             "items up to {put} were put, and the last is before {end}"
         );
-        self.lanes.insert(lane, Lane { put: end, removed: first });
+        self.stripes.insert(stripe, Stripe { put: end, removed: first });
         Ok(())
     }
 
-    async fn check_group(&mut self, store: &EmbeddedStore, lane: u32) -> anyhow::Result<()> {
-        let expected = self.groups.get(&lane).copied().unwrap_or(0);
+    async fn check_group(&mut self, store: &EmbeddedStore, stripe: u32) -> anyhow::Result<()> {
+        let expected = self.groups.get(&stripe).copied().unwrap_or(0);
         let mut numbers = Vec::new();
         for index in 0..GROUP {
-            let item = store.get(&group_key(lane, index)?).await?;
+            let item = store.get(&group_key(stripe, index)?).await?;
             numbers.push(item.as_ref().map(number_of).transpose()?.unwrap_or(0));
         }
         let first = numbers.first().copied().unwrap_or(0);
@@ -112,7 +117,7 @@ impl Expected {
             (expected..=expected + 1).contains(&first),
             "the group was acknowledged at {expected} and stands at {first}"
         );
-        self.groups.insert(lane, first);
+        self.groups.insert(stripe, first);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What lanes do, on every backend.
 //!
-//! [`lane_suite!`](crate::lane_suite) makes a test of each function.
+//! [`lane_suite!`](crate::lane_suite!) makes a test of each function.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

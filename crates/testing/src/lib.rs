@@ -20,6 +20,7 @@
 )]
 
 pub mod conformance;
+pub mod isolation;
 pub mod lane_faults;
 pub mod lane_model;
 pub mod lane_suite;

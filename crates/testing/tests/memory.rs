@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millpond_store::MemoryStore;
-use millpond_testing::{Subject, store_model};
+use millpond_testing::{Subject, isolation, store_model};
 use proptest::prelude::{ProptestConfig, proptest};
 
 async fn memory() -> Subject {
@@ -14,6 +14,11 @@ async fn memory() -> Subject {
 }
 
 millpond_testing::store_conformance!(memory);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_look_whole_to_readers() {
+    isolation::groups_look_whole_to_readers(&memory().await).await;
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]

@@ -44,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "testing",
         ],
     ),
+    ("bench", &["store", "embedded", "dynamodb", "lanes", "queue", "sequencer", "log", "consumer"]),
     (
         "xtask",
         &[
@@ -66,22 +67,19 @@ const KEPT_TO: &[Kept] = &[
     Kept { what: "an AWS client", matches: &["aws-*"], used_by: &["dynamodb", "lambda"] },
     Kept {
         what: "HTTP",
-        matches: &[
-            "actix-web",
-            "axum",
-            "hyper",
-            "hyper-util",
-            "reqwest",
-            "tonic",
-            "tower-http",
-            "warp",
-        ],
+        matches: &["actix-web", "axum", "hyper", "tonic", "tower-http", "warp"],
         used_by: &["sqs", "server"],
+    },
+    Kept {
+        what: "the plumbing of an HTTP client",
+        // `dynamodb` asks errors of the AWS client what they mean, and chooses TLS for `object_store`.
+        matches: &["hyper-util", "reqwest"],
+        used_by: &["dynamodb", "sqs", "server"],
     },
     Kept {
         what: "`anyhow`, which hides what a caller can do",
         matches: &["anyhow"],
-        used_by: &["xtask"],
+        used_by: &["sim", "xtask"],
     },
 ];
 
@@ -164,7 +162,11 @@ mod tests {
     fn only_the_ends_of_the_chain_choose_a_backend() {
         for (user, allowed) in MAY_USE {
             let chooses = allowed.iter().any(|used| BACKENDS.contains(used));
-            assert_eq!(chooses, ["server", "lambda", "sim", "xtask"].contains(user), "{user}");
+            assert_eq!(
+                chooses,
+                ["server", "lambda", "sim", "bench", "xtask"].contains(user),
+                "{user}"
+            );
         }
     }
 

@@ -28,8 +28,10 @@ use crate::limits::{
 };
 use crate::options::Durability;
 
-/// Threads that flush and compact: one that always flushes, one that compacts.
-const WORKERS: usize = 2;
+/// Threads that flush and compact. With more than one, fjall 3.1.13 keeps the first free for flushes by having it
+/// send every compaction back to the queue that it came from: while one runs, that takes a processor. One is enough,
+/// since compactions rewrite keys only.
+const WORKERS: usize = 1;
 
 /// How often a waiting flush looks whether it is done.
 const FLUSH_POLL: Duration = Duration::from_millis(2);

@@ -1,0 +1,25 @@
+//! The store's contract, over HTTP, on an engine within the test process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: a broken expectation ends the test"
+)]
+
+mod support;
+
+use millpond_testing::{store_conformance, store_model};
+use proptest::prelude::{ProptestConfig, proptest};
+use support::world::dynoxide;
+
+store_conformance!(dynoxide);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn agrees_with_the_model(operations in store_model::operations(60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { store_model::check(&dynoxide().await, operations).await });
+    }
+}

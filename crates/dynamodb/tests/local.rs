@@ -1,0 +1,104 @@
+//! The store's contract on Amazon's own DynamoDB Local, so that two independent engines agree.
+//!
+//! `cargo xtask dynamodb-local --run -- cargo test -p millpond-dynamodb --test local -- --ignored` starts it and
+//! names its address in `MILLPOND_DYNAMODB_LOCAL`. `cargo xtask test` does so too. Everywhere else these tests are
+//! ignored, and counted as such.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: a broken expectation ends the test"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use millpond_dynamodb::{DynamoDbStore, Role, TableOptions};
+use millpond_store::{Attributes, Environment, Expect, Operation, Store as _, Write};
+use millpond_testing::{Subject, conformance, store_model};
+use proptest::prelude::{ProptestConfig, proptest};
+use support::world::with_real_waits;
+
+const ENDPOINT: &str = "MILLPOND_DYNAMODB_LOCAL";
+
+async fn local() -> Subject {
+    let endpoint = std::env::var(ENDPOINT)
+        .unwrap_or_else(|_| panic!("{ENDPOINT} names no endpoint: see the top of this file"));
+    let config = support::config(&endpoint, "conformance");
+    Subject::new(|environment| {
+        Box::pin(async move {
+            let environment = with_real_waits(&environment);
+            let store = DynamoDbStore::open(config, &environment).await.unwrap();
+            store.admin().create_table(TableOptions::default()).await.unwrap();
+            Arc::new(store) as _
+        })
+    })
+    .await
+}
+
+/// What the tests with a proxy rely on holds on this engine too.
+#[tokio::test]
+#[ignore = "needs DynamoDB Local"]
+async fn the_table_is_fit_for_every_role_and_units_are_reported() {
+    local().await;
+    let endpoint = std::env::var(ENDPOINT).unwrap();
+    let environment = Environment::system();
+    let config = support::config(&endpoint, "conformance");
+    let store = DynamoDbStore::open(config, &environment).await.unwrap();
+    for role in [Role::Producer, Role::Consumer, Role::Admin] {
+        let report = store.admin().verify(role, TableOptions::default()).await.unwrap();
+        assert!(report.is_good(), "{report}");
+    }
+    for (body, write_units) in [(900, 1.0), (1_025, 2.0)] {
+        let attributes = Attributes::new().with("body", vec![7; body]);
+        let key = support::key("units");
+        let put = Write::put(key, attributes, Expect::Any, environment.version());
+        let _ = store.meter().take();
+        store.write(put).await.unwrap();
+        assert_eq!(store.meter().take().of(Operation::Write).write_units, write_units);
+    }
+}
+
+macro_rules! on_local {
+    ($($clause:ident,)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "needs DynamoDB Local"]
+            async fn $clause() {
+                conformance::$clause(&local().await).await;
+            }
+        )+
+    };
+}
+
+on_local! {
+    reads_see_acknowledged_writes,
+    items_come_back_intact,
+    queries_are_ordered_and_bounded,
+    pages_join_without_gap_or_repeat,
+    one_of_racing_writers_wins,
+    conflicts_return_the_current_item,
+    deletes_of_absent_items,
+    a_retried_put_is_known_again,
+    stale_versions_stay_stale,
+    groups_are_atomic,
+    a_retried_group_is_known_again,
+    independent_writes_have_their_own_outcomes,
+    expiry_is_exact,
+    limits_are_inclusive_and_named,
+    groups_name_each_key_once,
+    hints_follow_changes,
+    concurrent_increments_add_up,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    #[ignore = "needs DynamoDB Local"]
+    fn agrees_with_the_model(operations in store_model::operations(60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { store_model::check(&local().await, operations).await });
+    }
+}
