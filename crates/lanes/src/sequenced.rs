@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millpond_store::{ChangeHint, Expect, Expiry, Result, Store as _, StoreError, Write};
 
 use crate::append::{Append, Attempt};
-use crate::commit::{Commit, GroupCommit};
+use crate::commit::{Bounds, Commit, GroupCommit};
 use crate::config::{Ground, LaneConfig};
 use crate::limits::{APPEND_CONFLICTS_MAX, HUSK_KEPT};
 use crate::message::Message;
@@ -43,8 +43,13 @@ impl SequencedLane {
         let rows = Rows::open(ground, name, config, Kind::Sequenced)?;
         let tail = Tail::new(&ground.environment);
         let sequence = Sequence { rows, tail, resting: Mutex::new(None) };
-        let (messages, bytes) = (config.segment_messages_max, config.segment_bytes_max);
-        Ok(Self { writer: GroupCommit::new(sequence, messages, bytes) })
+        let bounds = Bounds {
+            messages_max: config.segment_messages_max,
+            bytes_max: config.segment_bytes_max,
+            // A second one would have to be numbered before the first is stored.
+            in_flight_max: 1,
+        };
+        Ok(Self { writer: GroupCommit::new(sequence, bounds) })
     }
 
     fn sequence(&self) -> &Sequence {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use millpond_store::{ChangeHint, Expiry, Result, Store as _, StoreError, UniqueId};
 
 use crate::append::Append;
-use crate::commit::{Commit, GroupCommit};
+use crate::commit::{Bounds, Commit, GroupCommit};
 use crate::config::{Ground, LaneConfig};
 use crate::message::Message;
 use crate::rows::{Removal, Rows};
@@ -13,6 +13,10 @@ use crate::segment::{Kind, Place, Segment};
 
 /// How often an append is tried again when it is refused although nothing is in its way.
 const SPURIOUS_CONFLICTS_MAX: usize = 8;
+
+/// Segments in flight where a write costs little: while the store syncs one, the next is made ready. Where each row
+/// has its price, one at a time makes them larger.
+const IN_FLIGHT_WHERE_CHEAP: usize = 2;
 
 /// Where a message is in an unordered lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,8 +41,12 @@ impl UnorderedLane {
     /// [`StoreError::TooLarge`] or [`StoreError::Invalid`] when the name cannot be one.
     pub fn open(ground: &Ground, name: &str, config: LaneConfig) -> Result<Self> {
         let rows = Rows::open(ground, name, config, Kind::Unordered)?;
-        let (messages, bytes) = (config.segment_messages_max, config.segment_bytes_max);
-        Ok(Self { writer: GroupCommit::new(rows, messages, bytes) })
+        let bounds = Bounds {
+            messages_max: config.segment_messages_max,
+            bytes_max: config.segment_bytes_max,
+            in_flight_max: if rows.profile.groups_cheap { IN_FLIGHT_WHERE_CHEAP } else { 1 },
+        };
+        Ok(Self { writer: GroupCommit::new(rows, bounds) })
     }
 
     fn rows(&self) -> &Rows {
