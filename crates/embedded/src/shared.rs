@@ -144,6 +144,7 @@ impl Shared {
         };
         let mut learner = Learner { shared: self, table, id, gaps: Vec::new() };
         let learns = self.learns();
+        let between_gaps = spans.len() > 1;
         for span in spans {
             let mut last: Option<Bytes> = None;
             let mut step = |row: ScannedRow| {
@@ -155,7 +156,11 @@ impl Shared {
             };
             let range = (&*span.0, &*span.1);
             match view.scan(table, range, direction, &*self.clock, &mut step) {
-                Ok(Some(waited)) if learns && waited >= self.gap_worth => {
+                // A span between gaps that turns out empty joins them, however quick it was: else a scan would be
+                // slowed down by their number.
+                Ok(Some(waited))
+                    if learns && (waited >= self.gap_worth || (between_gaps && last.is_none())) =>
+                {
                     learner.gaps.push(gap(&span, direction, last.as_ref(), None));
                 }
                 Ok(Some(_)) => {}
