@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use millpond_embedded::EmbeddedStore;
-use millpond_lanes::{Ground, LaneConfig, Message, UnorderedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, UnorderedLane};
 use millpond_store::Environment;
 
 use crate::error::{BenchError, Result};

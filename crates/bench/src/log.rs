@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use millpond_embedded::EmbeddedStore;
-use millpond_lanes::{Ground, LaneConfig, Message, SequencedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, SequencedLane};
 use millpond_store::Environment;
 
 use crate::error::{BenchError, Result};

@@ -2,7 +2,12 @@
 //!
 //! A queue's message is appended, found by a relaxed scan, read, claimed by an update of its row and removed by
 //! finishing; a log's record is appended and read. The figures are for each message.
-#![allow(clippy::unwrap_used, reason = "a test's helper: a failure ends the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: a broken expectation ends the test"
+)]
 
 mod support;
 
@@ -11,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use millpond_lanes::cargo::Objects;
-use millpond_lanes::{Ground, LaneConfig, Message, SequencedLane, UnorderedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, SequencedLane, UnorderedLane};
 use millpond_store::{Environment, Meter, Operation, Rng as _, SeededRng};
 use object_store::memory::InMemory;
 

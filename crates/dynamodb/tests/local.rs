@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use millpond_dynamodb::{DynamoDbStore, Role, TableOptions};
 use millpond_store::{Attributes, Environment, Expect, Operation, Store as _, Write};
-use millpond_testing::{Subject, conformance, store_model};
+use millpond_testing::{Subject, store_conformance, store_model};
 use proptest::prelude::{ProptestConfig, proptest};
 use support::world::with_real_waits;
 
@@ -60,36 +60,9 @@ async fn the_table_is_fit_for_every_role_and_units_are_reported() {
     }
 }
 
-macro_rules! on_local {
-    ($($clause:ident,)+) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[ignore = "needs DynamoDB Local"]
-            async fn $clause() {
-                conformance::$clause(&local().await).await;
-            }
-        )+
-    };
-}
-
-on_local! {
-    reads_see_acknowledged_writes,
-    items_come_back_intact,
-    queries_are_ordered_and_bounded,
-    pages_join_without_gap_or_repeat,
-    one_of_racing_writers_wins,
-    conflicts_return_the_current_item,
-    deletes_of_absent_items,
-    a_retried_put_is_known_again,
-    stale_versions_stay_stale,
-    groups_are_atomic,
-    a_retried_group_is_known_again,
-    independent_writes_have_their_own_outcomes,
-    expiry_is_exact,
-    limits_are_inclusive_and_named,
-    groups_name_each_key_once,
-    hints_follow_changes,
-    concurrent_increments_add_up,
+store_conformance! {
+    #[ignore = "needs DynamoDB Local"]
+    local
 }
 
 proptest! {

@@ -1,5 +1,10 @@
 //! Cargo in S3, over S3's own protocol: lanes on DynamoDB with their cargo in a bucket of a server on this machine.
-#![allow(clippy::unwrap_used, reason = "a test's helper: a failure ends the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: a broken expectation ends the test"
+)]
 
 mod support;
 
@@ -10,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use millpond_dynamodb::{Credentials, ObjectOptions, Objects};
 use millpond_lanes::cargo::{self, CargoRef, Sweep, sweep};
-use millpond_lanes::{Ground, LaneConfig, LaneKind, SequencedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, LaneKind, SequencedLane};
 use millpond_store::StoreError;
 use millpond_testing::lane_suite::{message, segments};
 use s3s::auth::SimpleAuth;

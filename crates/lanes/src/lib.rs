@@ -19,7 +19,7 @@
 //! # Example
 //! ```
 //! use std::sync::Arc;
-//! use millpond_lanes::{Ground, LaneConfig, Message, SequencedLane};
+//! use millpond_lanes::{Ground, Lane, LaneConfig, Message, SequencedLane};
 //! use millpond_store::{Environment, MemoryStore, StoreError};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -43,6 +43,7 @@ mod codec;
 mod commit;
 mod config;
 mod index;
+mod lane;
 pub mod limits;
 mod message;
 mod rows;
@@ -55,6 +56,7 @@ mod unordered;
 pub use append::Append;
 pub use config::{Ground, LaneConfig};
 pub use index::{Entry, Index};
+pub use lane::Lane;
 pub use message::Message;
 pub use scan::{Scan, SegmentPage};
 pub use segment::{Kind as LaneKind, Place, Segment};

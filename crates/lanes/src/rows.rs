@@ -138,7 +138,7 @@ impl Rows {
     }
 
     /// What a refused append found at its place.
-    pub fn refused_row(&self, error: &StoreError, place: Place) -> Result<Option<Row>> {
+    pub(crate) fn refused_row(&self, error: &StoreError, place: Place) -> Result<Option<Row>> {
         let StoreError::Conflict(conflicts) = error else { return Ok(None) };
         let key = Row::key(&self.lane, place)?;
         let at_place = |conflict: &&Conflict| conflict.key == key;
@@ -162,7 +162,7 @@ impl Rows {
     }
 
     /// The last row before `end`, or of all, husks included.
-    pub async fn last_row(&self, end: Option<Place>) -> Result<Option<Row>> {
+    pub(crate) async fn last_row(&self, end: Option<Place>) -> Result<Option<Row>> {
         let mut scan = self.scan()?.reverse().limit(1);
         if let Some(end) = end {
             scan = scan.to(end)?;
@@ -217,7 +217,7 @@ impl Rows {
     }
 
     /// Removes a segment, if nobody has changed the row since it was read.
-    pub async fn remove(&self, segment: &Segment, removal: Removal) -> Result<Option<Husk>> {
+    pub(crate) async fn remove(&self, segment: &Segment, removal: Removal) -> Result<Option<Husk>> {
         let expect = Expect::Version(segment.version);
         let (row, husk) = match removal {
             Removal::Delete => (Write::delete(Row::key(&self.lane, segment.place)?, expect), None),
@@ -242,7 +242,7 @@ impl Rows {
     }
 
     /// Rewrites a husk, to end at another time.
-    pub fn put_husk(&self, husk: &Husk, expect: Expect) -> Result<Write> {
+    pub(crate) fn put_husk(&self, husk: &Husk, expect: Expect) -> Result<Write> {
         let key = Row::key(&self.lane, husk.place)?;
         let put = Write::put(key, husk.attributes(), expect, husk.version);
         Ok(match husk.expiry {

@@ -2,16 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bytes::Bytes;
-use millpond_store::{ChangeHint, Expect, Expiry, Result, Store as _, StoreError, Write};
+use millpond_store::{Certainty, Expect, Expiry, Result, Store as _, StoreError, Write};
 
 use crate::append::{Append, Attempt};
 use crate::commit::{Bounds, Commit, GroupCommit};
 use crate::config::{Ground, LaneConfig};
+use crate::lane::Lane;
+use crate::lane::private::HasRows;
 use crate::limits::{APPEND_CONFLICTS_MAX, HUSK_KEPT};
 use crate::message::Message;
 use crate::rows::{Removal, Rows};
-use crate::scan::{Scan, SegmentPage};
+use crate::scan::Scan;
 use crate::segment::{Husk, Kind, Place, Row, Segment};
 use crate::tail::{Tail, TailView};
 
@@ -56,10 +57,6 @@ impl SequencedLane {
         self.writer.commit()
     }
 
-    fn rows(&self) -> &Rows {
-        &self.sequence().rows
-    }
-
     /// Appends messages in order, together with what others append at the same time; each gets its number. When
     /// one fails, those behind it in the same call are not tried.
     ///
@@ -86,14 +83,6 @@ impl SequencedLane {
         self.sequence().look_at_tail().await.map(|view| view.next)
     }
 
-    /// A scan over all segments, oldest first.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub fn scan(&self) -> Result<Scan> {
-        self.rows().scan()
-    }
-
     /// A scan that begins with the segment in which the message with this number is.
     ///
     /// # Errors
@@ -107,51 +96,18 @@ impl SequencedLane {
         };
         self.scan()?.from(start)
     }
+}
 
-    /// One page of a scan.
-    ///
-    /// # Errors
-    /// As the store's.
-    pub async fn page(&self, scan: Scan) -> Result<SegmentPage> {
-        self.rows().page(scan).await
+impl HasRows for SequencedLane {
+    fn rows(&self) -> &Rows {
+        &self.sequence().rows
     }
+}
 
-    /// A segment's messages.
-    ///
-    /// # Errors
-    /// As the store's, and [`StoreError::Corrupt`] when they are not what was appended.
-    pub async fn load(&self, segment: &Segment) -> Result<Vec<Message>> {
-        self.rows().load(segment).await
-    }
-
-    /// Replaces a segment's delivery state. Returns the segment as it is now.
-    ///
-    /// # Errors
-    /// [`StoreError::Conflict`] when the row has changed since: [`current`](Self::current) reads what it is now.
-    pub async fn update(&self, segment: &Segment, state: Bytes) -> Result<Segment> {
-        self.rows().update(segment, state).await
-    }
-
-    /// The segment that a conflict found; nothing when it is removed.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] when it cannot be read.
-    pub fn current(&self, conflict: &StoreError) -> Result<Option<Segment>> {
-        self.rows().current(conflict)
-    }
-
-    /// Removes a segment whose messages are all done; its numbers are never given again.
-    ///
-    /// # Errors
-    /// [`StoreError::Conflict`] when the row has changed since it was read.
-    pub async fn finish(&self, segment: &Segment) -> Result<()> {
+impl Lane for SequencedLane {
+    /// Its numbers are never given again.
+    async fn finish(&self, segment: &Segment) -> Result<()> {
         self.sequence().finish(segment).await
-    }
-
-    /// A hint that the lane may have changed.
-    #[must_use]
-    pub fn changed(&self) -> ChangeHint {
-        self.rows().store.changed(&self.rows().lane)
     }
 }
 
@@ -179,7 +135,7 @@ impl Sequence {
                 Err(error) => error,
             };
             if !error.is_conflict() {
-                if error.certainty() == millpond_store::Certainty::Unknown {
+                if error.certainty() == Certainty::Unknown {
                     append.open_attempt = Some(attempt);
                 }
                 self.tail.forget();

@@ -1,14 +1,16 @@
 //! Unordered lanes: writers never meet.
 
-use bytes::Bytes;
-use millpond_store::{ChangeHint, Expiry, Result, Store as _, StoreError, UniqueId};
+use std::sync::{Mutex, PoisonError};
+
+use millpond_store::{Expiry, Result, UniqueId};
 
 use crate::append::Append;
 use crate::commit::{Bounds, Commit, GroupCommit};
 use crate::config::{Ground, LaneConfig};
+use crate::lane::Lane;
+use crate::lane::private::HasRows;
 use crate::message::Message;
 use crate::rows::{Removal, Rows};
-use crate::scan::{Scan, SegmentPage};
 use crate::segment::{Kind, Place, Segment};
 
 /// How often an append is tried again when it is refused although nothing is in its way.
@@ -27,18 +29,27 @@ pub struct Position {
     pub slot: usize,
 }
 
-/// A lane whose rows have time-ordered unique ids: two writers never conflict, and order is only as good as their
-/// clocks. For standard and LIFO queues.
+/// A lane whose rows have time-ordered unique ids: two writers never conflict. What is appended through one handle
+/// after another append was acknowledged is behind it; between handles, order is only as good as their clocks. For
+/// standard and LIFO queues.
 #[derive(Debug)]
 pub struct UnorderedLane {
-    writer: GroupCommit<Rows>,
+    writer: GroupCommit<Unordered>,
+}
+
+#[derive(Debug)]
+struct Unordered {
+    rows: Rows,
+    /// The last id given here, so that what one caller sends after another is behind it.
+    last_id: Mutex<UniqueId>,
 }
 
 impl UnorderedLane {
     /// Opens the lane called `name`. There is nothing to create: a lane exists while it has rows.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] or [`StoreError::Invalid`] when the name cannot be one.
+    /// [`TooLarge`](millpond_store::StoreError::TooLarge) or
+    /// [`Invalid`](millpond_store::StoreError::Invalid) when the name cannot be one.
     pub fn open(ground: &Ground, name: &str, config: LaneConfig) -> Result<Self> {
         let rows = Rows::open(ground, name, config, Kind::Unordered)?;
         let bounds = Bounds {
@@ -46,11 +57,8 @@ impl UnorderedLane {
             bytes_max: config.segment_bytes_max,
             in_flight_max: if rows.profile.groups_cheap { IN_FLIGHT_WHERE_CHEAP } else { 1 },
         };
-        Ok(Self { writer: GroupCommit::new(rows, bounds) })
-    }
-
-    fn rows(&self) -> &Rows {
-        self.writer.commit()
+        let last_id = Mutex::new(UniqueId::from_bytes([0; UniqueId::LEN]));
+        Ok(Self { writer: GroupCommit::new(Unordered { rows, last_id }, bounds) })
     }
 
     /// Appends messages, together with what others append at the same time. Acknowledged means stored.
@@ -68,77 +76,40 @@ impl UnorderedLane {
     pub async fn append_prepared(&self, append: &mut Append) -> Result<UniqueId> {
         append_to(self.rows(), append).await
     }
+}
 
-    /// A scan over all segments, oldest first.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub fn scan(&self) -> Result<Scan> {
-        self.rows().scan()
-    }
-
-    /// One page of a scan.
-    ///
-    /// # Errors
-    /// As the store's.
-    pub async fn page(&self, scan: Scan) -> Result<SegmentPage> {
-        self.rows().page(scan).await
-    }
-
-    /// A segment's messages.
-    ///
-    /// # Errors
-    /// As the store's, and [`StoreError::Corrupt`] when they are not what was appended.
-    pub async fn load(&self, segment: &Segment) -> Result<Vec<Message>> {
-        self.rows().load(segment).await
-    }
-
-    /// Replaces a segment's delivery state. Returns the segment as it is now.
-    ///
-    /// # Errors
-    /// [`StoreError::Conflict`] when the row has changed since: [`current`](Self::current) reads what it is now.
-    pub async fn update(&self, segment: &Segment, state: Bytes) -> Result<Segment> {
-        self.rows().update(segment, state).await
-    }
-
-    /// The segment that a conflict found; nothing when it is removed.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] when it cannot be read.
-    pub fn current(&self, conflict: &StoreError) -> Result<Option<Segment>> {
-        self.rows().current(conflict)
-    }
-
-    /// Removes a segment whose messages are all done. Where a writer may still try again what it does not know to
-    /// have worked, a small husk stays for that long, so that the segment cannot come back.
-    ///
-    /// # Errors
-    /// [`StoreError::Conflict`] when the row has changed since it was read.
-    pub async fn finish(&self, segment: &Segment) -> Result<()> {
-        let rows = self.rows();
-        let window = rows.profile.outcome_window;
-        let age = rows.environment.now().since(segment.appended);
-        let removal = if age >= window * 2 {
-            Removal::Delete
-        } else {
-            Removal::Husk(Some(Expiry::at(rows.environment.now().plus(window))))
-        };
-        rows.remove(segment, removal).await.map(|_| ())
-    }
-
-    /// A hint that the lane may have changed.
-    #[must_use]
-    pub fn changed(&self) -> ChangeHint {
-        self.rows().store.changed(&self.rows().lane)
+impl HasRows for UnorderedLane {
+    fn rows(&self) -> &Rows {
+        &self.writer.commit().rows
     }
 }
 
-impl Commit for Rows {
+impl Lane for UnorderedLane {
+    /// Where a writer may still try again what it does not know to have worked, a husk stays for that long.
+    async fn finish(&self, segment: &Segment) -> Result<()> {
+        let rows = self.rows();
+        let window = rows.profile.outcome_window;
+        let now = rows.environment.now();
+        let removal = if now.since(segment.appended) >= window * 2 {
+            Removal::Delete
+        } else {
+            Removal::Husk(Some(Expiry::at(now.plus(window))))
+        };
+        rows.remove(segment, removal).await.map(|_| ())
+    }
+}
+
+impl Commit for Unordered {
     type Position = Position;
 
     async fn commit(&self, messages: Vec<Message>) -> Result<Vec<Position>> {
-        let mut append = Append::new(&self.environment, &messages)?;
-        let segment = append_to(self, &mut append).await?;
+        let mut append = Append::new(&self.rows.environment, &messages)?;
+        {
+            let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+            append.id = append.id.or_after(*last);
+            *last = append.id;
+        }
+        let segment = append_to(&self.rows, &mut append).await?;
         Ok((0..messages.len()).map(|slot| Position { segment, slot }).collect())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_lanes::cargo::{Objects, Sweep, sweep};
-use millpond_lanes::{Ground, LaneConfig, LaneKind, SequencedLane, UnorderedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, LaneKind, SequencedLane, UnorderedLane};
 use millpond_store::{
     Environment, Fault, FaultPlan, Faulty, MemoryStore, Meter, Operation, VirtualClock,
 };

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use millpond_lanes::{Ground, LaneConfig, Message, Segment, SequencedLane, UnorderedLane};
+use millpond_lanes::{
+    Ground, Lane as _, LaneConfig, Message, Segment, SequencedLane, UnorderedLane,
+};
 use millpond_store::{
     Environment, Fault, FaultPlan, Faulty, Latency, MemoryStore, Query, Slow, Store, StoreError,
     Timestamp, VirtualClock,
 };
-use millpond_testing::lane_suite::{message, segments, segments_unordered};
+use millpond_testing::lane_suite::{message, segments};
 
 fn environment() -> (Environment, VirtualClock) {
     let clock = VirtualClock::automatic(Timestamp::from_millis(1_700_000_000_000));
@@ -26,7 +28,7 @@ async fn what_arrives_during_an_append_becomes_the_next_segment() {
     let lane = UnorderedLane::open(&ground, "lane", LaneConfig::QUEUE).unwrap();
     let sent = join_all((0..100).map(|n| lane.append(vec![message(n, 10)]))).await;
     assert!(sent.into_iter().all(|outcomes| outcomes.unwrap()[0].is_ok()));
-    let counts: Vec<_> = segments_unordered(&lane).await.iter().map(|found| found.count).collect();
+    let counts: Vec<_> = segments(&lane).await.iter().map(|found| found.count).collect();
     assert_eq!(counts.iter().sum::<usize>(), 100);
     assert!(counts.len() <= 3, "segments of {counts:?}");
     assert!(counts.iter().all(|count| *count <= 64), "segments of {counts:?}");
@@ -35,7 +37,28 @@ async fn what_arrives_during_an_append_becomes_the_next_segment() {
     for n in 0..3 {
         alone.append(vec![message(n, 10)]).await.unwrap().remove(0).unwrap();
     }
-    assert_eq!(segments_unordered(&alone).await.len(), 3, "nobody waits for company");
+    assert_eq!(segments(&alone).await.len(), 3, "nobody waits for company");
+}
+
+#[tokio::test]
+async fn what_is_sent_one_after_another_stays_in_that_order() {
+    // Time stands still, and then goes back.
+    let clock = VirtualClock::new(Timestamp::from_millis(1_700_000_000_000));
+    let environment = Environment::simulated(clock.clone(), 4);
+    let ground = Ground::new(Arc::new(MemoryStore::new(&environment)), &environment);
+    let lane = UnorderedLane::open(&ground, "lane", LaneConfig::QUEUE).unwrap();
+    let sent: Vec<Message> = (0..60).map(|n| message(n, 10)).collect();
+    for (n, message) in sent.iter().enumerate() {
+        if n == 30 {
+            clock.set_wall(Timestamp::from_millis(1_600_000_000_000));
+        }
+        lane.append(vec![message.clone()]).await.unwrap().remove(0).unwrap();
+    }
+    let mut received = Vec::new();
+    for segment in segments(&lane).await {
+        received.extend(lane.load(&segment).await.unwrap());
+    }
+    assert_eq!(received, sent);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use millpond_embedded::{EmbeddedStore, Options};
-use millpond_lanes::{Ground, LaneConfig, Message, Segment, SequencedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, Segment, SequencedLane};
 use millpond_store::{Environment, Result, Store, StoreError};
 
 use crate::cli::Demo;

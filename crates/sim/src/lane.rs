@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use millpond_embedded::EmbeddedStore;
-use millpond_lanes::{Ground, LaneConfig, Message, Place, Segment, SequencedLane};
+use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, Place, Segment, SequencedLane};
 use millpond_store::{Environment, Rng, SeededRng};
 
 use crate::load::print;

@@ -31,6 +31,14 @@ impl UniqueId {
         &self.0
     }
 
+    /// This id, or the one right after `last` where that is greater: so ids made one after another sort in that order,
+    /// also within a millisecond and when the clock goes back.
+    #[must_use]
+    pub fn or_after(self, last: Self) -> Self {
+        let next = u128::from_be_bytes(last.0).saturating_add(1);
+        self.max(Self(next.to_be_bytes()))
+    }
+
     /// When the id was made, by its maker's clock.
     #[must_use]
     pub fn time(&self) -> Timestamp {
@@ -61,5 +69,8 @@ mod tests {
         let late = UniqueId::from_parts(Timestamp::from_millis(6), 0);
         assert!(early < late);
         assert_eq!(early.time(), Timestamp::from_millis(5));
+        assert_eq!(late.or_after(early), late);
+        let after = early.or_after(late);
+        assert!(after > late && after.time() == late.time());
     }
 }

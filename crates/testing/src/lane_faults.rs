@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use millpond_lanes::cargo::Objects;
-use millpond_lanes::{Append, Ground, LaneConfig, Message, Segment, SequencedLane, UnorderedLane};
+use millpond_lanes::{
+    Append, Ground, Lane as _, LaneConfig, Message, Segment, SequencedLane, UnorderedLane,
+};
 use millpond_store::{Fault, FaultPlan, Faulty, Result, Store};
 use object_store::memory::InMemory;
 
-use crate::lane_suite::{message, segments, segments_unordered};
+use crate::lane_suite::{message, segments};
 use crate::subject::Subject;
 
 const FAULTS: [Fault; 5] =
@@ -31,12 +33,12 @@ enum Meanwhile {
 /// Requests at most for one operation: more would be a defect of its own.
 const REQUESTS_MAX: u64 = 12;
 
-enum Lane {
+enum AnyLane {
     Unordered(UnorderedLane),
     Sequenced(SequencedLane),
 }
 
-impl Lane {
+impl AnyLane {
     fn open(ground: &Ground, sequenced: bool, name: &str) -> Self {
         if sequenced {
             Self::Sequenced(SequencedLane::open(ground, name, LaneConfig::QUEUE).unwrap())
@@ -54,7 +56,7 @@ impl Lane {
 
     async fn segments(&self) -> Vec<Segment> {
         match self {
-            Self::Unordered(lane) => segments_unordered(lane).await,
+            Self::Unordered(lane) => segments(lane).await,
             Self::Sequenced(lane) => segments(lane).await,
         }
     }
@@ -87,7 +89,7 @@ struct World<'a> {
     faulty: Arc<Faulty<Arc<dyn Store>>>,
     ground: Ground,
     sequenced: bool,
-    lane: Lane,
+    lane: AnyLane,
     name: String,
     delivered: BTreeMap<Bytes, usize>,
 }
@@ -102,7 +104,7 @@ impl<'a> World<'a> {
             ground = ground.with_objects(store);
         }
         let name = subject.partition().as_str().to_owned();
-        let lane = Lane::open(&ground, sequenced, &name);
+        let lane = AnyLane::open(&ground, sequenced, &name);
         Self { subject, faulty, ground, sequenced, lane, name, delivered: BTreeMap::new() }
     }
 
@@ -111,8 +113,8 @@ impl<'a> World<'a> {
     }
 
     /// Another process's handle.
-    fn other(&self) -> Lane {
-        Lane::open(&self.ground, self.sequenced, &self.name)
+    fn other(&self) -> AnyLane {
+        AnyLane::open(&self.ground, self.sequenced, &self.name)
     }
 
     async fn meanwhile(&mut self, what: Meanwhile) {
@@ -145,7 +147,7 @@ impl<'a> World<'a> {
         self.delivered.remove(77_u64.to_be_bytes().as_slice());
         let once = expected.iter().map(|n| (Bytes::from(n.to_be_bytes().to_vec()), 1)).collect();
         assert_eq!(self.delivered, once, "{case}");
-        if let Lane::Sequenced(lane) = self.other() {
+        if let AnyLane::Sequenced(lane) = self.other() {
             let before = lane.tail().await.unwrap();
             let next = lane.append(vec![message(78, 5)]).await.unwrap().remove(0).unwrap();
             assert_eq!(next, before, "{case}");
@@ -226,7 +228,7 @@ async fn changes(subject: &Subject, sequenced: bool, bytes: usize, objects: bool
             let segment = world.lane.segments().await.remove(0);
             (world, segment)
         };
-        let operate = async |lane: &Lane, segment: &Segment| match finish {
+        let operate = async |lane: &AnyLane, segment: &Segment| match finish {
             true => lane.finish(segment).await,
             false => lane.update(segment).await.map(|_| ()),
         };

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use millpond_lanes::{LaneConfig, Segment, SequencedLane, UnorderedLane};
+use millpond_lanes::{Lane as _, LaneConfig, Segment, SequencedLane, UnorderedLane};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
 
-use crate::lane_suite::{ground, message, segments, segments_unordered};
+use crate::lane_suite::{ground, message, segments};
 use crate::subject::Subject;
 
 /// One operation. Numbers choose among what is there, wrapping around.
@@ -88,7 +88,7 @@ pub async fn check(subject: &Subject, operations: Vec<Operation>) {
                 let state = Bytes::from(states.to_be_bytes().to_vec());
                 let found = &segments(sequenced).await[at];
                 sequenced.update(found, state.clone()).await.unwrap();
-                let found = &segments_unordered(unordered).await[at];
+                let found = &segments(unordered).await[at];
                 unordered.update(found, state.clone()).await.unwrap();
                 model.segments.get_mut(&first).unwrap().1 = state;
             }
@@ -96,7 +96,7 @@ pub async fn check(subject: &Subject, operations: Vec<Operation>) {
                 let (sequenced, unordered) = &handles[usize::from(handle)];
                 let Some((first, at)) = choose(&model, at) else { continue };
                 sequenced.finish(&segments(sequenced).await[at]).await.unwrap();
-                unordered.finish(&segments_unordered(unordered).await[at]).await.unwrap();
+                unordered.finish(&segments(unordered).await[at]).await.unwrap();
                 model.segments.remove(&first);
             }
             Operation::Reopen(handle) => {
@@ -130,7 +130,7 @@ async fn compare(model: &Expected, (sequenced, unordered): &(SequencedLane, Unor
     }
     assert_eq!(found, expected, "the sequenced lane");
     let mut found = Vec::new();
-    for segment in segments_unordered(unordered).await {
+    for segment in segments(unordered).await {
         let messages = unordered.load(&segment).await.unwrap();
         let first = u64::from_be_bytes(messages[0].head.as_ref().try_into().unwrap());
         verify(&segment, &messages, first);

@@ -9,9 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use millpond_lanes::cargo::{CargoRef, Objects};
-use millpond_lanes::{
-    Ground, LaneConfig, LaneKind, Message, Segment, SequencedLane, UnorderedLane,
-};
+use millpond_lanes::{Ground, Lane, LaneConfig, Message, Segment, SequencedLane, UnorderedLane};
 use millpond_store::{Attributes, Expect, Partition, Query, StoreError, Timestamp, Write};
 use object_store::memory::InMemory;
 
@@ -71,20 +69,8 @@ pub fn message(number: u64, bytes: usize) -> Message {
     }
 }
 
-/// All segments of a sequenced lane.
-pub async fn segments(lane: &SequencedLane) -> Vec<Segment> {
-    let mut found = Vec::new();
-    let mut next = Some(lane.scan().unwrap());
-    while let Some(scan) = next {
-        let page = lane.page(scan).await.unwrap();
-        found.extend(page.segments);
-        next = page.next;
-    }
-    found
-}
-
-/// All segments of an unordered lane.
-pub async fn segments_unordered(lane: &UnorderedLane) -> Vec<Segment> {
+/// All segments of a lane.
+pub async fn segments(lane: &impl Lane) -> Vec<Segment> {
     let mut found = Vec::new();
     let mut next = Some(lane.scan().unwrap());
     while let Some(scan) = next {
@@ -131,7 +117,7 @@ pub async fn messages_of_every_size_come_back(subject: &Subject) {
             if objects { &["inline", "items", "object"] } else { &["inline", "items"] };
         assert_eq!(placements.into_iter().collect::<Vec<_>>(), expected);
         let mut found = Vec::new();
-        for segment in segments_unordered(&unordered).await {
+        for segment in segments(&unordered).await {
             found.extend(unordered.load(&segment).await.unwrap());
         }
         assert_eq!(found.len(), 2 * sizes.len());
@@ -153,12 +139,12 @@ pub async fn what_is_removed_is_gone_with_its_cargo(subject: &Subject) {
     for number in 0..5 {
         lane.append(vec![message(number, 300_000)]).await.unwrap().remove(0).unwrap();
     }
-    for segment in segments_unordered(&lane).await {
+    for segment in segments(&lane).await {
         lane.finish(&segment).await.unwrap();
         let again = lane.finish(&segment).await.unwrap_err();
         assert!(again.is_conflict(), "{again}");
     }
-    assert!(segments_unordered(&lane).await.is_empty());
+    assert!(segments(&lane).await.is_empty());
     subject.clock.advance(Duration::from_secs(3_600));
     for partition in [name.clone(), format!("{name}#cargo")] {
         let rows = subject.all(Query::new(Partition::new(partition).unwrap())).await;
@@ -184,7 +170,7 @@ pub async fn unordered_writers_lose_nothing(subject: &Subject) {
     let lane = UnorderedLane::open(&ground, &name, LaneConfig::QUEUE).unwrap();
     let mut numbers = BTreeSet::new();
     let mut last = None;
-    for segment in segments_unordered(&lane).await {
+    for segment in segments(&lane).await {
         assert!(last.is_none_or(|last| last < segment.place), "not in order of time");
         last = Some(segment.place);
         for message in lane.load(&segment).await.unwrap() {
@@ -304,34 +290,24 @@ pub async fn a_scan_from_a_number_begins_with_its_segment(subject: &Subject) {
 
 /// A claim-like update by who read an older row changes nothing and says what is there.
 pub async fn stale_updates_are_refused(subject: &Subject) {
-    for kind in [LaneKind::Unordered, LaneKind::Sequenced] {
-        let (ground, name) = (ground(subject), name(subject));
-        let unordered = UnorderedLane::open(&ground, &name, LaneConfig::QUEUE).unwrap();
-        let sequenced = SequencedLane::open(&ground, &name, LaneConfig::QUEUE).unwrap();
-        let (first, claimed, refused, current) = match kind {
-            LaneKind::Unordered => {
-                unordered.append(vec![message(1, 10)]).await.unwrap();
-                let first = segments_unordered(&unordered).await.remove(0);
-                let claimed = unordered.update(&first, Bytes::from_static(b"mine")).await.unwrap();
-                let refused =
-                    unordered.update(&first, Bytes::from_static(b"late")).await.unwrap_err();
-                let current = unordered.current(&refused).unwrap();
-                (first, claimed, refused, current)
-            }
-            LaneKind::Sequenced => {
-                sequenced.append(vec![message(1, 10)]).await.unwrap();
-                let first = segments(&sequenced).await.remove(0);
-                let claimed = sequenced.update(&first, Bytes::from_static(b"mine")).await.unwrap();
-                let refused =
-                    sequenced.update(&first, Bytes::from_static(b"late")).await.unwrap_err();
-                let current = sequenced.current(&refused).unwrap();
-                (first, claimed, refused, current)
-            }
-        };
-        assert!(refused.is_conflict());
-        assert_eq!(current.as_ref(), Some(&claimed));
-        assert_eq!((first.state.len(), claimed.state.as_ref()), (0, b"mine".as_slice()));
-    }
+    let unordered =
+        UnorderedLane::open(&ground(subject), &name(subject), LaneConfig::QUEUE).unwrap();
+    unordered.append(vec![message(1, 10)]).await.unwrap();
+    refuses_stale_updates(&unordered).await;
+    let sequenced =
+        SequencedLane::open(&ground(subject), &name(subject), LaneConfig::QUEUE).unwrap();
+    sequenced.append(vec![message(1, 10)]).await.unwrap();
+    refuses_stale_updates(&sequenced).await;
+}
+
+async fn refuses_stale_updates(lane: &impl Lane) {
+    let first = segments(lane).await.remove(0);
+    let claimed = lane.update(&first, Bytes::from_static(b"mine")).await.unwrap();
+    let refused = lane.update(&first, Bytes::from_static(b"late")).await.unwrap_err();
+    assert!(refused.is_conflict());
+    assert_eq!(lane.current(&refused).unwrap().as_ref(), Some(&claimed));
+    assert_eq!(segments(lane).await.first(), Some(&claimed));
+    assert_eq!((first.state.len(), claimed.state.as_ref()), (0, b"mine".as_slice()));
 }
 
 /// Rows and cargo that are not what was written are refused, never skipped.

@@ -32,8 +32,9 @@ impl<S: Store> Retrying<S> {
         operation: &'static str,
         mut attempt: impl FnMut() -> F + Send,
     ) -> Result<T> {
-        let mut uncertain = false;
-        for attempts in 1.. {
+        let (mut uncertain, mut attempts) = (false, 0);
+        loop {
+            attempts += 1;
             let error = match attempt().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -49,7 +50,6 @@ impl<S: Store> Retrying<S> {
                 None => return Err(error),
             }
         }
-        unreachable!("attempts are bounded by the backoff")
     }
 }
 

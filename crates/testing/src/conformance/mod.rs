@@ -25,11 +25,12 @@ pub use writes::{
     deletes_of_absent_items, one_of_racing_writers_wins, stale_versions_stay_stale,
 };
 
-/// Makes a test of every clause, over the [`Subject`](crate::Subject) that `$make` opens.
+/// Makes a test of every clause, over the [`Subject`](crate::Subject) that `$make` opens. Attributes before it, such
+/// as `#[ignore = "why"]`, go to each test.
 #[macro_export]
 macro_rules! store_conformance {
-    ($make:path) => {
-        $crate::store_conformance! { @each $make:
+    ($(#[$attribute:meta])* $make:path) => {
+        $crate::store_conformance! { @each $make, [$(#[$attribute])*]:
             reads_see_acknowledged_writes,
             items_come_back_intact,
             queries_are_ordered_and_bounded,
@@ -49,13 +50,15 @@ macro_rules! store_conformance {
             concurrent_increments_add_up,
         }
     };
-    (@each $make:path: $($clause:ident,)+) => {
-        $(
+    (@each $make:path, $attributes:tt: $($clause:ident,)+) => {
+        $( $crate::store_conformance! { @one $make, $attributes, $clause } )+
+    };
+    (@one $make:path, [$($attribute:tt)*], $clause:ident) => {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            $($attribute)*
             async fn $clause() {
                 let subject = $make().await;
                 $crate::conformance::$clause(&subject).await;
             }
-        )+
     };
 }
