@@ -1,4 +1,4 @@
-//! The store's contract on Amazon's own DynamoDB Local, so that two independent engines agree.
+//! The store's contract, and lanes, on Amazon's own DynamoDB Local, so that two independent engines agree.
 //!
 //! `cargo xtask dynamodb-local --run -- cargo test -p millpond-dynamodb --test local -- --ignored` starts it and
 //! names its address in `MILLPOND_DYNAMODB_LOCAL`. `cargo xtask test` does so too. Everywhere else these tests are
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use millpond_dynamodb::{DynamoDbStore, Role, TableOptions};
 use millpond_store::{Attributes, Environment, Expect, Operation, Store as _, Write};
-use millpond_testing::{Subject, store_conformance, store_model};
+use millpond_testing::{Subject, lane_suite, store_conformance, store_model};
 use proptest::prelude::{ProptestConfig, proptest};
 use support::world::with_real_waits;
 
@@ -61,6 +61,11 @@ async fn the_table_is_fit_for_every_role_and_units_are_reported() {
 }
 
 store_conformance! {
+    #[ignore = "needs DynamoDB Local"]
+    local
+}
+
+lane_suite! {
     #[ignore = "needs DynamoDB Local"]
     local
 }

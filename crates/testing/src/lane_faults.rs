@@ -173,7 +173,7 @@ fn plans(requests: u64) -> Vec<(String, FaultPlan)> {
 }
 
 /// Every operation of both kinds of lane, with cargo in the row, in items and in an object.
-pub async fn every_request_may_fail(subject: &Subject) {
+pub async fn every_request_of_every_operation_may_fail(subject: &Subject) {
     for sequenced in [false, true] {
         for (bytes, objects) in [(10, false), (3_000, false), (20_000, true)] {
             let cases = appends(subject, sequenced, bytes, objects).await;

@@ -15,32 +15,32 @@ use object_store::memory::InMemory;
 
 use crate::subject::{Subject, bounded};
 
-/// Makes a test of every function, over the [`Subject`] that `$make` opens.
+/// Makes a test of every function, over the [`Subject`] that `$make` opens. Attributes before it, such as
+/// `#[ignore = "why"]`, go to each test.
 #[macro_export]
 macro_rules! lane_suite {
-    ($make:path) => {
-        $crate::lane_suite! { @each $make:
-            messages_of_every_size_come_back,
-            what_is_removed_is_gone_with_its_cargo,
-            unordered_writers_lose_nothing,
-            sequenced_numbers_have_no_gap_and_no_repeat,
-            the_tail_survives_removal_of_everything,
-            a_scan_from_a_number_begins_with_its_segment,
-            stale_updates_are_refused,
-            damage_is_refused,
-        }
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn every_request_of_every_operation_may_fail() {
-            $crate::lane_faults::every_request_may_fail(&$make().await).await;
+    ($(#[$attribute:meta])* $make:path) => {
+        $crate::lane_suite! { @each $make, [$(#[$attribute])*]:
+            lane_suite::messages_of_every_size_come_back,
+            lane_suite::what_is_removed_is_gone_with_its_cargo,
+            lane_suite::unordered_writers_lose_nothing,
+            lane_suite::sequenced_numbers_have_no_gap_and_no_repeat,
+            lane_suite::the_tail_survives_removal_of_everything,
+            lane_suite::a_scan_from_a_number_begins_with_its_segment,
+            lane_suite::stale_updates_are_refused,
+            lane_suite::damage_is_refused,
+            lane_faults::every_request_of_every_operation_may_fail,
         }
     };
-    (@each $make:path: $($test:ident,)+) => {
-        $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                $crate::lane_suite::$test(&$make().await).await;
-            }
-        )+
+    (@each $make:path, $attributes:tt: $($module:ident::$test:ident,)+) => {
+        $( $crate::lane_suite! { @one $make, $attributes, $module, $test } )+
+    };
+    (@one $make:path, [$($attribute:tt)*], $module:ident, $test:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        $($attribute)*
+        async fn $test() {
+            $crate::$module::$test(&$make().await).await;
+        }
     };
 }
 
