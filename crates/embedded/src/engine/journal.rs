@@ -75,7 +75,8 @@ pub(super) fn check_all(directory: &Path) -> Result<JournalEnd, EngineError> {
         let whole = check(&path, &bytes, &mut before)?;
         let rest = written(bytes.get(whole..).unwrap_or_default());
         if !rest.is_empty() {
-            if Some(number) != last || is_written_behind(rest) {
+            let commit = before.as_ref().map_or(0, |batch: &Batch| batch.commit.number);
+            if Some(number) != last || is_written_behind(rest, commit) {
                 return Err(damaged(&path, whole, "a batch is broken"));
             }
             end.torn = Some((path, whole as u64));
@@ -125,11 +126,14 @@ fn written(mut bytes: &[u8]) -> &[u8] {
     bytes.get(..end).unwrap_or_default()
 }
 
-/// Whether something was written behind the batch with which `rest` begins. Each batch is synced before the next
-/// is written, so a batch that was torn by a crash has none behind it.
-fn is_written_behind(rest: &[u8]) -> bool {
-    let end = rest.windows(END_MAGIC.len()).position(|window| window == END_MAGIC);
-    end.is_some_and(|end| end + END_MAGIC.len() < rest.len())
+/// Whether a commit was written behind the broken batch with which `rest` begins, `last` being the one before that.
+/// Each batch is synced before the next is written, so a batch that was torn by a crash has none behind it. Only a
+/// whole batch of a later commit counts: the bytes that end a batch may also stand in a row.
+fn is_written_behind(rest: &[u8], last: u64) -> bool {
+    let ends = rest.windows(END_MAGIC.len()).enumerate().filter(|(_, bytes)| *bytes == END_MAGIC);
+    ends.filter_map(|(at, _)| rest.get(at + END_MAGIC.len()..))
+        .filter_map(|mut behind| parse(&mut behind))
+        .any(|batch| batch.commit.number > last + 1)
 }
 
 /// Takes a whole batch from the front; nothing, and nothing taken, when there is none.
