@@ -75,6 +75,10 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// [`StoreError::Conflict`], and [`StoreError::Corrupt`] when a row that decides is damaged.
     pub(crate) fn add(&mut self, writes: &[Prepared]) -> Result<()> {
+        self.judge_and_apply(writes).map_err(|error| self.shared.locate(error))
+    }
+
+    fn judge_and_apply(&mut self, writes: &[Prepared]) -> Result<()> {
         let mut rows = Vec::with_capacity(writes.len());
         let mut verdict = Verdict::Apply;
         for write in writes {

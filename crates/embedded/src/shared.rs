@@ -108,6 +108,16 @@ impl Shared {
         drop(old);
     }
 
+    /// Adds to an error about a damaged row in which files it is.
+    pub(crate) fn locate(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Corrupt { place, detail } if !place.starts_with(&self.place) => {
+                StoreError::corrupt(format!("{}: {place}", self.place), detail)
+            }
+            other => other,
+        }
+    }
+
     /// What a failed read means.
     pub(crate) fn read_error(&self, operation: &'static str, error: EngineError) -> StoreError {
         match error {
@@ -166,7 +176,7 @@ impl Shared {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(false),
                 Err(ScanError::Engine(error)) => return Err(self.read_error("query", error)),
-                Err(ScanError::Visitor(error)) => return Err(error),
+                Err(ScanError::Visitor(error)) => return Err(self.locate(error)),
             }
         }
         Ok(true)
@@ -206,6 +216,48 @@ impl Drop for Learner<'_> {
         let learned = std::mem::take(&mut self.gaps);
         if let (Some(id), Some(gaps)) = (self.id, self.shared.state().gaps(self.table)) {
             gaps.finish(id, learned);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_store::{Environment, Expect, Key, Write};
+
+    use super::*;
+    use crate::batch::{Batch, Prepared};
+    use crate::engine::RowChange;
+    use crate::open::open_writer;
+    use crate::options::Options;
+    use crate::record;
+    use crate::rowkey;
+
+    #[test]
+    fn a_damaged_row_is_named_with_its_key_and_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let environment = Environment::system();
+        let writer = open_writer(&Options::new(&path), environment.clock.clone()).unwrap();
+        let shared = &writer.shared;
+        let key = Key::new("queue", b"row 7".as_slice()).unwrap();
+        let row_key = rowkey::encode(&key);
+        let value = Some(Bytes::from_static(b"this is not what was written"));
+        let bad = RowChange { table: Table::Items, key: row_key.clone(), value };
+        shared.engine.commit(vec![bad]).unwrap();
+        shared.publish(shared.engine.view(), &[(Table::Items, row_key.clone())]);
+
+        let range = (row_key.clone(), successor(&row_key));
+        let read = shared.scan(Table::Items, range, Direction::Forward, |key, row| {
+            record::decode(key, &row).map(|_| ControlFlow::Continue(()))
+        });
+        let mut batch = Batch::new(shared, environment.now());
+        let write = Prepared::new(Write::delete(key.clone(), Expect::Any)).unwrap();
+        let written = batch.add(&[write]).map(|()| true);
+        for error in [read.unwrap_err(), written.unwrap_err()] {
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+            let said = error.to_string();
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+            assert!(said.contains(&key.to_string()), "{said}");
         }
     }
 }

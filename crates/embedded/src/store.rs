@@ -227,7 +227,8 @@ impl Store for EmbeddedStore {
         let Some(row) = row.map_err(|error| shared.read_error("get", error))? else {
             return Ok(None);
         };
-        let (head, attributes) = record::decode(&row_key, &row)?;
+        let decoded = record::decode(&row_key, &row);
+        let (head, attributes) = decoded.map_err(|error| shared.locate(error))?;
         let (version, expiry) = (head.version, head.expiry);
         let item = Item { key: key.clone(), attributes, version, expiry };
         Ok(item.is_live(shared.clock.now()).then_some(item))

@@ -114,7 +114,7 @@ impl Writer {
             answers.push((request, Vec::new()));
             if let Some((request, outcomes)) = answers.last_mut() {
                 renew |= matches!(request.work, Work::Renew);
-                *outcomes = decide(&mut batch, &request.work);
+                *outcomes = decide(&shared, &mut batch, &request.work);
             }
             let full = answers.len() >= BATCH_REQUESTS_MAX || batch.bytes >= BATCH_BYTES_MAX;
             next = if full { None } else { requests.try_recv().ok() };
@@ -144,13 +144,13 @@ impl Writer {
     }
 }
 
-fn decide(batch: &mut Batch<'_>, work: &Work) -> Outcomes {
+fn decide(shared: &Shared, batch: &mut Batch<'_>, work: &Work) -> Outcomes {
     match work {
         Work::Group(writes) => vec![batch.add(writes).map(|()| writes.len())],
         Work::Each(writes) => {
             writes.iter().map(|write| batch.add(std::slice::from_ref(write)).map(|()| 1)).collect()
         }
-        Work::Sweep(due) => vec![batch.sweep(due)],
+        Work::Sweep(due) => vec![batch.sweep(due).map_err(|error| shared.locate(error))],
         Work::Renew => vec![Ok(0)],
     }
 }

@@ -93,7 +93,11 @@ async fn judge(path: &Path, what: &str) -> Option<String> {
     match contents(path).await {
         Ok(found) if found == (vec![3, 4, 5], vec![1, 2], 3) => None,
         Ok(found) => Some(format!("{what}: silently changed to {found:?}")),
-        Err(StoreError::Corrupt { place, .. }) if !place.is_empty() => None,
+        Err(damage @ StoreError::Corrupt { .. })
+            if damage.to_string().contains(path.to_str().unwrap()) =>
+        {
+            None
+        }
         Err(StoreError::Misconfigured { problem, .. })
             if problem.contains(path.to_str().unwrap()) =>
         {

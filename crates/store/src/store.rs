@@ -56,9 +56,8 @@ pub struct Profile {
 /// 9. **A version is never current twice**: a put over a removed item does not revive what others knew of it.
 ///    (`conformance::stale_versions_stay_stale`)
 /// 10. **`write_all` is all or nothing**; a conflict lists each expectation that did not hold, by index. Once it
-///     is acknowledged, or one of its writes was seen by a strong `get`, all of it is there. A query that runs at
-///     the same time may see some of its items before and others after it, since DynamoDB's queries are not
-///     isolated from transactions. (`conformance::groups_are_atomic`)
+///     is acknowledged, all of it is there. A query that runs at the same time may see some of its items before and
+///     others after it, since DynamoDB's queries are not isolated from transactions. (`conformance::groups_are_atomic`)
 /// 11. **A retried group knows itself again** as long as one of its puts is current.
 ///     (`conformance::a_retried_group_is_known_again`)
 /// 12. **`write_each` gives one outcome for each write**, in order; a failing one does not hold up the others.
