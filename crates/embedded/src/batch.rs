@@ -1,23 +1,23 @@
 //! The batch that the writer builds: what waiting requests make of the current state.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use millpond_store::{Change, Item, Result, StoreError, Timestamp, Verdict, Write};
 use millpond_store::{judge_group, judge_write};
 
-use crate::engine::{RowChange, Table, View};
-use crate::record::{self, Head};
+use crate::cargo::{Moved, Place};
+use crate::engine::{RowChange, Table};
+use crate::record::{self, Head, Row};
 use crate::rowkey;
-use crate::shared::Shared;
+use crate::shared::{Shared, Sight};
 
 /// A checked write with its row ready, so that the writer has little to do.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub write: Write,
     pub row_key: Bytes,
-    pub row: Option<Bytes>,
+    pub row: Option<Row>,
 }
 
 impl Prepared {
@@ -38,32 +38,57 @@ impl Prepared {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.row_key.len() + self.row.as_ref().map_or(0, Bytes::len)
+        self.row_key.len() + self.row.as_ref().map_or(0, Row::len)
     }
 }
 
 /// Changes that will be committed together. Later requests see what earlier ones in the batch do.
 pub(crate) struct Batch<'a> {
     shared: &'a Shared,
-    view: Arc<dyn View>,
+    sight: Sight,
     now: Timestamp,
-    items: HashMap<Bytes, Option<Bytes>>,
+    items: HashMap<Bytes, Option<Row>>,
     expiry: HashMap<Bytes, Option<Bytes>>,
+    /// Rows in cargo files that are replaced or deleted.
+    released: Vec<(Bytes, Place)>,
+    /// Whether rows are moved within the cargo files.
+    moves: bool,
     pub bytes: usize,
     pub deletes: u64,
+}
+
+/// What a batch changes.
+pub(crate) struct Changes {
+    pub items: Vec<(Bytes, Option<Row>)>,
+    pub expiry: Vec<RowChange>,
+    pub released: Vec<(Bytes, Place)>,
+    pub moves: bool,
+    /// The rows that are put.
+    pub puts: Vec<(Table, Bytes)>,
 }
 
 impl<'a> Batch<'a> {
     pub(crate) fn new(shared: &'a Shared, now: Timestamp) -> Self {
         let (items, expiry) = (HashMap::new(), HashMap::new());
-        Self { shared, view: shared.view(), now, items, expiry, bytes: 0, deletes: 0 }
+        Self {
+            shared,
+            sight: shared.sight(),
+            now,
+            items,
+            expiry,
+            released: Vec::new(),
+            moves: false,
+            bytes: 0,
+            deletes: 0,
+        }
     }
 
-    /// The row under `key`, expired or not.
+    /// The row under `key`, expired or not. What is in a cargo file is a stub here.
     fn row(&self, key: &Bytes) -> Result<Option<Bytes>> {
         match self.items.get(key) {
-            Some(row) => Ok(row.clone()),
+            Some(row) => Ok(row.as_ref().map(Row::whole)),
             None => self
+                .sight
                 .view
                 .get(Table::Items, key)
                 .map_err(|error| self.shared.read_error("write", error)),
@@ -119,7 +144,7 @@ impl<'a> Batch<'a> {
         for (write, (row, head)) in writes.iter().zip(rows) {
             let live = head.is_some_and(|head| self.is_live(head));
             let item = row.as_ref().filter(|_| live).map(|row| {
-                let (head, attributes) = record::decode(&write.row_key, row)?;
+                let (head, attributes) = record::decode(&write.row_key, row, &self.sight.files)?;
                 let (version, expiry) = (head.version, head.expiry);
                 Ok::<_, StoreError>(Item {
                     key: write.write.key.clone(),
@@ -137,6 +162,7 @@ impl<'a> Batch<'a> {
 
     fn apply(&mut self, write: &Prepared, before: Option<Head>) {
         self.bytes += write.bytes();
+        self.release(&write.row_key, before);
         if let Some(expiry) = before.and_then(|head| head.expiry) {
             self.expiry.insert(rowkey::expiry(expiry, &write.row_key), None);
         }
@@ -149,6 +175,32 @@ impl<'a> Batch<'a> {
             self.deletes += u64::from(write.row.is_none());
             self.items.insert(write.row_key.clone(), write.row.clone());
         }
+    }
+
+    fn release(&mut self, row_key: &Bytes, before: Option<Head>) {
+        if let Some(place) = before.and_then(|head| head.place) {
+            self.released.push((row_key.clone(), place));
+        }
+    }
+
+    /// Moves rows to the current cargo file, those that are still where they were.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when a row is damaged.
+    pub(crate) fn relocate(&mut self, rows: &[Moved]) -> Result<usize> {
+        let mut moved = 0;
+        for Moved { row_key, from, row } in rows {
+            let now = self.row(row_key)?;
+            let head = now.map(|now| record::decode_head(row_key, &now)).transpose()?;
+            if head.is_some_and(|head| head.place == Some(*from)) {
+                self.release(row_key, head);
+                self.bytes += row.len();
+                self.items.insert(row_key.clone(), Some(Row::from(row.clone())));
+                self.moves = true;
+                moved += 1;
+            }
+        }
+        Ok(moved)
     }
 
     /// Removes items that have expired, given their keys in the expiry table. Each is looked at again: it may
@@ -168,6 +220,7 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if head.is_some_and(|head| head.expiry == Some(expiry)) {
+                self.release(&row_key, head);
                 self.items.insert(row_key, None);
                 self.deletes += 1;
                 swept += 1;
@@ -178,31 +231,42 @@ impl<'a> Batch<'a> {
         Ok(swept)
     }
 
-    /// Puts a row into each table that no reader looks at. The engine replays journals from the newest row that its
-    /// tables hold; when a compaction has removed the newest deletes, it would replay them all.
+    /// Puts rows into each table that no reader looks at, before and behind all others. The engine replays journals
+    /// from the newest row that its tables hold; when a compaction has removed the newest deletes, it would replay them
+    /// all. And it can compact in small steps only what lies between the first and the last row of its last level.
     pub(crate) fn fence(&mut self) {
-        let (items, expiry) = (rowkey::items_fence(), rowkey::expiry_fence());
-        self.items.insert(items.clone(), Some(record::seal(&items, &[])));
-        self.expiry.insert(expiry.clone(), Some(record::seal(&expiry, &[])));
+        for key in rowkey::items_fences() {
+            let row = record::seal(&key, &[]);
+            self.items.insert(key, Some(row.into()));
+        }
+        for key in rowkey::expiry_fences() {
+            let row = record::seal(&key, &[]);
+            self.expiry.insert(key, Some(row));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.expiry.is_empty()
     }
 
-    /// The changed rows, and which of them are puts.
-    pub(crate) fn into_changes(self) -> (Vec<RowChange>, Vec<(Table, Bytes)>) {
-        let items = self.items.into_iter().map(|(key, value)| (Table::Items, key, value));
-        let expiry = self.expiry.into_iter().map(|(key, value)| (Table::Expiry, key, value));
-        let mut puts = Vec::new();
-        let mut changes = Vec::new();
-        for (table, key, value) in items.chain(expiry) {
+    /// What is to be committed.
+    pub(crate) fn into_changes(self) -> Changes {
+        let mut puts = Vec::with_capacity(self.items.len());
+        let items: Vec<_> = self.items.into_iter().collect();
+        puts.extend(
+            items
+                .iter()
+                .filter(|(_, row)| row.is_some())
+                .map(|(key, _)| (Table::Items, key.clone())),
+        );
+        let expiry = self.expiry.into_iter().map(|(key, value)| {
             if value.is_some() {
-                puts.push((table, key.clone()));
+                puts.push((Table::Expiry, key.clone()));
             }
-            changes.push(RowChange { table, key, value });
-        }
-        (changes, puts)
+            RowChange { table: Table::Expiry, key, value }
+        });
+        let expiry = expiry.collect();
+        Changes { items, expiry, released: self.released, moves: self.moves, puts }
     }
 }
 
@@ -233,6 +297,7 @@ mod tests {
         batch.add(std::slice::from_ref(&old)).unwrap();
         batch.add(std::slice::from_ref(&new)).unwrap();
         assert_eq!(batch.sweep(&[key]).unwrap(), 0);
-        assert_eq!(batch.row(&new.row_key).unwrap(), new.row, "the new item was removed");
+        let row = batch.row(&new.row_key).unwrap();
+        assert_eq!(row, new.row.as_ref().map(Row::whole), "the new item was removed");
     }
 }

@@ -5,6 +5,7 @@
 //! header    "millpond store", format, engine, checksum: lines of text
 //! acked     the number of the last acknowledged commit
 //! engine/   the engine's own files
+//! cargo/    large rows
 //! ```
 //! `header.new` and `engine.new/` are what a creation that was cut off leaves; they hold nothing.
 
@@ -14,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use millpond_store::{Result, StoreError};
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const ENGINE: &str = "fjall 3";
-const KNOWN: [&str; 6] = ["lock", "header", "header.new", "acked", "engine", "engine.new"];
+const KNOWN: [&str; 7] = ["lock", "header", "header.new", "acked", "engine", "engine.new", "cargo"];
 
 /// A directory that this process holds.
 #[derive(Debug)]
@@ -77,6 +78,11 @@ impl Directory {
         self.path.join("engine")
     }
 
+    /// The directory of cargo files.
+    pub(crate) fn cargo(&self) -> PathBuf {
+        self.path.join("cargo")
+    }
+
     /// Makes the engine's directory complete or not at all: `make` fills it under another name.
     ///
     /// # Errors
@@ -130,6 +136,13 @@ impl Directory {
                     "{shown} has format {format}, and this version knows formats up to {FORMAT}"
                 ),
                 "open it with the newer version of Millpond that wrote it",
+            )),
+            (true, Some(format), _) if format < FORMAT => Err(StoreError::misconfigured(
+                format!(
+                    "{shown} has format {format} of before the first release, and this version \
+                     knows format {FORMAT} only"
+                ),
+                "open it with the older version of Millpond that wrote it, or begin a new one",
             )),
             (true, Some(_), Some(engine)) if engine != ENGINE => Err(StoreError::misconfigured(
                 format!("{shown} was made with engine {engine:?}, and this version has {ENGINE:?}"),

@@ -16,6 +16,9 @@ pub struct DiskFaults {
     after: AtomicU64,
     /// The commit in which the writer panics.
     panic: AtomicU64,
+    /// Writes to cargo files and syncs of them, and which of them fails.
+    cargo_calls: AtomicU64,
+    cargo: AtomicU64,
 }
 
 impl DiskFaults {
@@ -38,6 +41,36 @@ impl DiskFaults {
     /// The writer panics at the `commit`-th commit.
     pub fn panic_at(&self, commit: u64) {
         self.panic.store(commit, Ordering::SeqCst);
+    }
+
+    /// The `call`-th call on a cargo file fails, counted from the opening of the store, from 1: a write after a part
+    /// of it was written, as on a full disk, or a sync.
+    pub fn fail_cargo(&self, call: u64) {
+        self.cargo.store(call, Ordering::SeqCst);
+    }
+
+    /// How many calls on cargo files there were.
+    #[must_use]
+    pub fn cargo_calls(&self) -> u64 {
+        self.cargo_calls.load(Ordering::SeqCst)
+    }
+
+    fn is_cargo_planned(&self) -> bool {
+        let call = self.cargo_calls.fetch_add(1, Ordering::SeqCst) + 1;
+        call == self.cargo.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn cargo_write(&self, a_part: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if self.is_cargo_planned() {
+            a_part()?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cargo_sync(&self) -> io::Result<()> {
+        let planned = self.is_cargo_planned();
+        if planned { Err(io::Error::other("planned failure of a sync")) } else { Ok(()) }
     }
 
     /// How many commits there were.
@@ -83,8 +116,8 @@ impl<E: Engine> Engine for FaultyEngine<E> {
         self.inner.flush()
     }
 
-    fn compact(&self) -> Result<(), EngineError> {
-        self.inner.compact()
+    fn compact_step(&self) -> Result<bool, EngineError> {
+        self.inner.compact_step()
     }
 
     fn waste(&self) -> Waste {

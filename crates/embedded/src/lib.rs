@@ -40,6 +40,7 @@
 
 mod acked;
 mod batch;
+mod cargo;
 mod commits;
 mod directory;
 mod engine;
@@ -56,5 +57,5 @@ mod store;
 mod writer;
 
 pub use faults::DiskFaults;
-pub use options::{Durability, Maintenance, Options};
+pub use options::{CargoOptions, Durability, Maintenance, Options};
 pub use store::EmbeddedStore;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use millpond_store::limits::{PARTITION_BYTES_MAX, SORT_KEY_BYTES_MAX};
+
 /// Requests that may wait for the writer; whoever comes next waits for a place in the queue.
 pub(crate) const REQUESTS_WAITING_MAX: usize = 4_096;
 
@@ -44,6 +46,10 @@ pub(crate) const GAPS_PER_SCAN_MAX: usize = 64;
 /// A step to the next row that takes this long is worth remembering: about 100 deleted rows.
 pub(crate) const GAP_WORTH: Duration = Duration::from_micros(10);
 
+/// Rows at the beginning of a slow scan that the next one reads one by one: enough for a receive of ten. Reading so many
+/// rows takes about as long as the beginning of a scan over a handful of tables.
+pub(crate) const ROWS_REMEMBERED_MAX: usize = 16;
+
 /// Rows that one query looks at, expired ones included, before it ends its page.
 pub(crate) const QUERY_ROWS_MAX: usize = 10_000;
 
@@ -70,3 +76,34 @@ pub(crate) const WAITING_KIB_MAX: usize = 64 * 1_024;
 
 /// Independent writes are handed to the writer in parts of this size.
 pub(crate) const PART_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
+/// Longest row key: the partition's length in two bytes, partition and sort key.
+pub(crate) const ROW_KEY_BYTES_MAX: usize = 2 + PARTITION_BYTES_MAX + SORT_KEY_BYTES_MAX;
+
+/// Rows of this size and up may go to a cargo file.
+pub(crate) const CARGO_ROW_BYTES_MIN: usize = 16 * 1_024;
+
+/// Rows go to a cargo file when those of one commit have this many bytes together.
+pub(crate) const CARGO_COMMIT_BYTES_MIN: usize = 256 * 1_024;
+
+/// Values of this size and up are not copied when a row is made.
+pub(crate) const VALUE_SHARED_BYTES_MIN: usize = 4 * 1_024;
+
+/// A cargo file is closed once it has this many bytes.
+pub(crate) const CARGO_FILE_BYTES: u64 = 64 * 1_024 * 1_024;
+
+/// One step of moving rows out of a cargo file looks at this many of its bytes, and at least at one row.
+pub(crate) const CARGO_STEP_BYTES: u64 = 4 * 1_024 * 1_024;
+
+/// Cargo files that are open for reading at a time.
+pub(crate) const CARGO_FILES_OPEN_MAX: usize = 128;
+
+/// Parts of rows that are handed to the system at a time: as many as it takes.
+pub(crate) const CARGO_PARTS_PER_CALL_MAX: usize = 1_024;
+
+/// Size of a file of keys. A step of compaction merges up to fifty of them, usually about ten: 40 MiB, a third of a
+/// second.
+pub(crate) const TABLE_BYTES: u64 = 4 * 1_024 * 1_024;
+
+/// Steps of reclaiming that the background work makes before it looks for expired items again.
+pub(crate) const RECLAIM_STEPS_MAX: usize = 64;

@@ -8,6 +8,7 @@ use millpond_store::{Clock, Direction, Result, StoreError};
 
 use crate::acked::{Acked, AckedFile};
 use crate::batch::Batch;
+use crate::cargo::{Hold, Load};
 use crate::commits::Found;
 use crate::directory::{Directory, in_use};
 use crate::engine::{Engine, EngineError, FjallEngine, Table};
@@ -44,13 +45,17 @@ pub(crate) fn open_writer(options: &Options, clock: Arc<dyn Clock>) -> Result<Wr
         None => Box::new(fjall),
         Some(faults) => Box::new(FaultyEngine { inner: fjall, faults: Arc::clone(faults) }),
     };
-    let shared = Arc::new(Shared::new(engine, clock, directory, options.gap_worth));
+    let shared = Arc::new(Shared::new(engine, clock, directory, options));
     let last = last_commit(&shared)?;
     refuse_lost_commits(&shared.directory, last, last_acked)?;
     let synced = options.durability == Durability::Durable;
-    let mut writer = Writer { shared: Arc::clone(&shared), acked, synced, commit: last };
+    let was_synced = last_acked.synced;
+    let (faults, options) = (options.faults.clone(), options.cargo);
+    let hold = load_cargo(&shared, Load { synced, was_synced, faults, options })?;
+    let mut writer = Writer { shared: Arc::clone(&shared), acked, synced, commit: last, hold };
     // What a killed process wrote and did not sync can be read now, so it has to be on disk too.
-    let nothing = Batch::new(&shared, shared.clock.now());
+    let mut nothing = Batch::new(&shared, shared.clock.now());
+    nothing.fence();
     writer.commit(nothing).map_err(|error| shared.read_error("open", error))?;
     Ok(writer)
 }
@@ -97,7 +102,7 @@ fn read_acked(directory: &Directory) -> Result<(AckedFile, Acked)> {
 fn last_commit(shared: &Shared) -> Result<u64> {
     let mut found = Found::default();
     let everything = (vec![].into(), vec![0xff; 5].into());
-    shared.scan(Table::Commits, everything, Direction::Forward, |key, value| {
+    shared.scan(Table::Commits, everything, Direction::Forward, |key, value, _| {
         found.add(key, &value)?;
         Ok(ControlFlow::Continue(()))
     })?;
@@ -107,6 +112,16 @@ fn last_commit(shared: &Shared) -> Result<u64> {
             format!("{missing}; restore the directory from a backup"),
         )
     })
+}
+
+fn load_cargo(shared: &Shared, load: Load) -> Result<Hold> {
+    let mut rows = Vec::new();
+    let everything = (vec![].into(), vec![0xff; 9].into());
+    shared.scan(Table::Cargo, everything, Direction::Forward, |key, value, _| {
+        rows.push((key.clone(), value));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Hold::load(&shared.directory.cargo(), load, rows).map_err(|error| shared.locate(error))
 }
 
 fn open_error(directory: &Directory, error: EngineError) -> StoreError {

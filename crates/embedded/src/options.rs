@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::faults::DiskFaults;
-use crate::limits::GAP_WORTH;
+use crate::limits::{
+    CARGO_COMMIT_BYTES_MIN, CARGO_FILE_BYTES, CARGO_ROW_BYTES_MIN, CARGO_STEP_BYTES, GAP_WORTH,
+};
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,6 +31,32 @@ pub enum Maintenance {
     Manual,
 }
 
+/// When large items are written to cargo files, once, instead of to the engine's tables, and how large these files
+/// are. Only speed and space depend on it, and it may differ each time a store is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CargoOptions {
+    /// Items of this size and up are large. Default: 16 KiB.
+    pub item_bytes_min: usize,
+    /// A commit writes its large items to a cargo file when they have this many bytes together. Default: 256 KiB, as
+    /// it costs a sync of its own.
+    pub commit_bytes_min: usize,
+    /// A cargo file is closed once it has this many bytes. Default: 64 MiB.
+    pub file_bytes: u64,
+    /// Items are moved out of a file that is mostly waste in steps of so many of its bytes. Default: 4 MiB.
+    pub step_bytes: u64,
+}
+
+impl Default for CargoOptions {
+    fn default() -> Self {
+        Self {
+            item_bytes_min: CARGO_ROW_BYTES_MIN,
+            commit_bytes_min: CARGO_COMMIT_BYTES_MIN,
+            file_bytes: CARGO_FILE_BYTES,
+            step_bytes: CARGO_STEP_BYTES,
+        }
+    }
+}
+
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -37,6 +65,7 @@ pub struct Options {
     pub(crate) maintenance: Maintenance,
     pub(crate) faults: Option<Arc<DiskFaults>>,
     pub(crate) gap_worth: Duration,
+    pub(crate) cargo: CargoOptions,
 }
 
 impl Options {
@@ -49,6 +78,7 @@ impl Options {
             maintenance: Maintenance::default(),
             faults: None,
             gap_worth: GAP_WORTH,
+            cargo: CargoOptions::default(),
         }
     }
 
@@ -62,6 +92,12 @@ impl Options {
     #[must_use]
     pub fn maintenance(self, maintenance: Maintenance) -> Self {
         Self { maintenance, ..self }
+    }
+
+    /// When large items go to cargo files.
+    #[must_use]
+    pub fn cargo(self, cargo: CargoOptions) -> Self {
+        Self { cargo, ..self }
     }
 
     /// Makes the disk fail as planned, for tests.

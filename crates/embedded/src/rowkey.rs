@@ -3,7 +3,7 @@
 //! ```text
 //! items    partition length (u16) · partition (UTF-8) · sort key
 //! expiry   expiry (u64, seconds) · row key of the item
-//! fences   0 0 in items, and eight times 0xff in expiry
+//! fences   0 0 and 0xff 0xff in items, eight times 0 and eight times 0xff in expiry
 //! ```
 //! Numbers are big-endian. The length comes first, so that no partition's keys lie among another's.
 
@@ -85,14 +85,14 @@ pub(crate) fn expiry(expiry: Expiry, row: &[u8]) -> Bytes {
     key.freeze()
 }
 
-/// A key before those of all partitions, since no partition's name is empty.
-pub(crate) fn items_fence() -> Bytes {
-    Bytes::from_static(&[0, 0])
+/// Keys before and behind those of all items: no partition's name is empty or that long.
+pub(crate) fn items_fences() -> [Bytes; 2] {
+    [Bytes::from_static(&[0, 0]), Bytes::from_static(&[0xff, 0xff])]
 }
 
-/// A key behind those of all that ever ends.
-pub(crate) fn expiry_fence() -> Bytes {
-    Bytes::from_static(&[0xff; EXPIRY_BYTES])
+/// Keys before and behind those of all that ever ends: an item's key is never empty.
+pub(crate) fn expiry_fences() -> [Bytes; 2] {
+    [Bytes::from_static(&[0; EXPIRY_BYTES]), Bytes::from_static(&[0xff; EXPIRY_BYTES])]
 }
 
 /// The parts of a key in the expiry table.

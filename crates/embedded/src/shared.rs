@@ -1,6 +1,7 @@
 //! What readers, writer and background work share.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -8,9 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use millpond_store::{Clock, Direction, Hints, Result, StoreError};
 
+use crate::cargo::Files;
 use crate::directory::Directory;
-use crate::engine::{Engine, EngineError, ScanError, ScannedRow, Table, View};
+use crate::engine::{Engine, EngineError, ScanError, ScannedRow, Table, View, Visit};
 use crate::gaps::{Begun, Gaps, KeyRange};
+use crate::limits::ROWS_REMEMBERED_MAX;
+use crate::options::{CargoOptions, Options};
 use crate::rowkey::successor;
 
 pub(crate) struct Shared {
@@ -21,6 +25,7 @@ pub(crate) struct Shared {
     /// Where the engine's files are, for errors.
     pub place: String,
     pub gap_worth: Duration,
+    pub cargo: CargoOptions,
     /// Rows deleted since the store was opened.
     pub deletes: AtomicU64,
     /// Whether tables held deleted rows when the store was opened.
@@ -30,9 +35,33 @@ pub(crate) struct Shared {
     pub directory: Directory,
 }
 
-/// The current view and the gaps that hold for it: they change together.
+/// The state of the store after some commit: the rows, and the files that large ones are in.
+#[derive(Clone)]
+pub(crate) struct Sight {
+    pub view: Arc<dyn View>,
+    pub files: Files,
+}
+
+impl Sight {
+    /// Visits the row under `key`, if there is one; to be taken for a scan of this key only.
+    fn get(
+        &self,
+        table: Table,
+        key: &Bytes,
+        visit: Visit<'_>,
+    ) -> Result<Option<Duration>, ScanError> {
+        let Some(value) = self.view.get(table, key)? else { return Ok(Some(Duration::ZERO)) };
+        let row = ScannedRow { key: key.clone(), value, waited: Duration::ZERO };
+        Ok(match visit(row).map_err(ScanError::Visitor)? {
+            ControlFlow::Continue(()) => Some(Duration::ZERO),
+            ControlFlow::Break(()) => None,
+        })
+    }
+}
+
+/// The current sight and the gaps that hold for it: they change together.
 struct State {
-    view: Arc<dyn View>,
+    sight: Sight,
     items: Gaps,
     expiry: Gaps,
 }
@@ -42,7 +71,7 @@ impl State {
         match table {
             Table::Items => Some(&mut self.items),
             Table::Expiry => Some(&mut self.expiry),
-            Table::Commits => None,
+            Table::Commits | Table::Cargo => None,
         }
     }
 }
@@ -52,9 +81,11 @@ impl Shared {
         engine: Box<dyn Engine>,
         clock: Arc<dyn Clock>,
         directory: Directory,
-        gap_worth: Duration,
+        options: &Options,
     ) -> Self {
-        let state = State { view: engine.view(), items: Gaps::default(), expiry: Gaps::default() };
+        // The files are known once the table that names them was read.
+        let sight = Sight { view: engine.view(), files: Files::default() };
+        let state = State { sight, items: Gaps::default(), expiry: Gaps::default() };
         let deletes_before = AtomicBool::new(engine.waste().tombstones > 0);
         Self {
             state: Mutex::new(state),
@@ -62,7 +93,8 @@ impl Shared {
             clock,
             hints: Hints::new(),
             place: directory.engine().display().to_string(),
-            gap_worth,
+            gap_worth: options.gap_worth,
+            cargo: options.cargo,
             deletes: AtomicU64::new(0),
             deletes_before,
             stopped: OnceLock::new(),
@@ -89,13 +121,13 @@ impl Shared {
         }
     }
 
-    /// The current view.
-    pub(crate) fn view(&self) -> Arc<dyn View> {
-        Arc::clone(&self.state().view)
+    /// What is committed.
+    pub(crate) fn sight(&self) -> Sight {
+        self.state().sight.clone()
     }
 
-    /// Makes a commit visible: its view, and the rows that it put.
-    pub(crate) fn publish(&self, view: Arc<dyn View>, puts: &[(Table, Bytes)]) {
+    /// Makes a commit visible, and the rows that it put.
+    pub(crate) fn publish(&self, sight: Sight, puts: &[(Table, Bytes)]) {
         let mut state = self.state();
         for table in [Table::Items, Table::Expiry] {
             let keys = puts.iter().filter(|(of, _)| *of == table).map(|(_, key)| key);
@@ -103,7 +135,7 @@ impl Shared {
                 gaps.note_puts(keys);
             }
         }
-        let old = std::mem::replace(&mut state.view, view);
+        let old = std::mem::replace(&mut state.sight, sight);
         drop(state);
         drop(old);
     }
@@ -111,7 +143,10 @@ impl Shared {
     /// Adds to an error about a damaged row in which files it is.
     pub(crate) fn locate(&self, error: StoreError) -> StoreError {
         match error {
-            StoreError::Corrupt { place, detail } if !place.starts_with(&self.place) => {
+            StoreError::Corrupt { place, detail }
+                if !Path::new(&place).starts_with(self.directory.path())
+                    && !place.starts_with(&self.place) =>
+            {
                 StoreError::corrupt(format!("{}: {place}", self.place), detail)
             }
             other => other,
@@ -140,13 +175,13 @@ impl Shared {
         table: Table,
         range: KeyRange,
         direction: Direction,
-        mut visit: impl FnMut(&Bytes, Bytes) -> Result<ControlFlow<()>>,
+        mut visit: impl FnMut(&Bytes, Bytes, &Files) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
-        let (view, begun) = {
+        let (sight, begun) = {
             let mut state = self.state();
-            let view = Arc::clone(&state.view);
+            let sight = state.sight.clone();
             let begun = state.gaps(table).map(|gaps| gaps.begin(range.clone(), direction));
-            (view, begun)
+            (sight, begun)
         };
         let (id, spans) = match begun {
             Some(Begun { id, spans }) => (Some(id), spans),
@@ -157,15 +192,25 @@ impl Shared {
         let between_gaps = spans.len() > 1;
         for span in spans {
             let mut last: Option<Bytes> = None;
+            let (mut rows, mut slow_start) = (0, false);
             let mut step = |row: ScannedRow| {
                 let before = last.replace(row.key.clone());
-                if learns && row.waited >= self.gap_worth {
+                let slow = row.waited >= self.gap_worth;
+                slow_start |= slow && rows == 0;
+                rows += 1;
+                // Where it is slow to begin, the next scan reads the first rows one by one instead.
+                if learns && (slow || (slow_start && rows <= ROWS_REMEMBERED_MAX)) {
                     learner.gaps.push(gap(&span, direction, before.as_ref(), Some(&row.key)));
                 }
-                visit(&row.key, row.value)
+                visit(&row.key, row.value, &sight.files)
             };
-            let range = (&*span.0, &*span.1);
-            match view.scan(table, range, direction, &*self.clock, &mut step) {
+            let scanned = if is_one_key(&span) {
+                sight.get(table, &span.0, &mut step)
+            } else {
+                let range = (&*span.0, &*span.1);
+                sight.view.scan(table, range, direction, &*self.clock, &mut step)
+            };
+            match scanned {
                 // A span between gaps that turns out empty joins them, however quick it was: else a scan would be
                 // slowed down by their number.
                 Ok(Some(waited))
@@ -186,6 +231,10 @@ impl Shared {
     fn learns(&self) -> bool {
         self.deletes.load(Ordering::Relaxed) > 0 || self.deletes_before.load(Ordering::Relaxed)
     }
+}
+
+fn is_one_key((start, end): &KeyRange) -> bool {
+    end.strip_prefix(&**start) == Some(&[0])
 }
 
 /// The keys between two rows that a scan found one after the other, or between a row and the end of the span.
@@ -228,7 +277,6 @@ mod tests {
     use crate::batch::{Batch, Prepared};
     use crate::engine::RowChange;
     use crate::open::open_writer;
-    use crate::options::Options;
     use crate::record;
     use crate::rowkey;
 
@@ -244,11 +292,12 @@ mod tests {
         let value = Some(Bytes::from_static(b"this is not what was written"));
         let bad = RowChange { table: Table::Items, key: row_key.clone(), value };
         shared.engine.commit(vec![bad]).unwrap();
-        shared.publish(shared.engine.view(), &[(Table::Items, row_key.clone())]);
+        let sight = Sight { view: shared.engine.view(), ..shared.sight() };
+        shared.publish(sight, &[(Table::Items, row_key.clone())]);
 
         let range = (row_key.clone(), successor(&row_key));
-        let read = shared.scan(Table::Items, range, Direction::Forward, |key, row| {
-            record::decode(key, &row).map(|_| ControlFlow::Continue(()))
+        let read = shared.scan(Table::Items, range, Direction::Forward, |key, row, files| {
+            record::decode(key, &row, files).map(|_| ControlFlow::Continue(()))
         });
         let mut batch = Batch::new(shared, environment.now());
         let write = Prepared::new(Write::delete(key.clone(), Expect::Any)).unwrap();

@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::batch::Prepared;
+use crate::cargo::Files;
 use crate::engine::Table;
 use crate::limits::{PART_BYTES_MAX, QUERY_ROWS_MAX, REQUESTS_WAITING_MAX, WAITING_KIB_MAX};
 use crate::maintenance;
@@ -161,10 +162,10 @@ impl Inner {
         let range = rowkey::range(&query.partition, &range);
         let (mut bytes, mut rows) = (0, 0);
         let mut last = None;
-        let visit = |key: &Bytes, row: Bytes| {
+        let visit = |key: &Bytes, row: Bytes, files: &Files| {
             let malformed = || record::damaged(Table::Items, key, "its key makes no sense");
             let sort = rowkey::sort_key(key, &query.partition).ok_or_else(malformed)?;
-            let (head, attributes) = record::decode(key, &row)?;
+            let (head, attributes) = record::decode(key, &row, files)?;
             let item = Item {
                 key: Key::of(query.partition.clone(), sort.clone()),
                 attributes,
@@ -223,11 +224,12 @@ impl Store for EmbeddedStore {
         let shared = &self.inner.shared;
         shared.check_running()?;
         let row_key = rowkey::encode(key);
-        let row = shared.view().get(Table::Items, &row_key);
+        let sight = shared.sight();
+        let row = sight.view.get(Table::Items, &row_key);
         let Some(row) = row.map_err(|error| shared.read_error("get", error))? else {
             return Ok(None);
         };
-        let decoded = record::decode(&row_key, &row);
+        let decoded = record::decode(&row_key, &row, &sight.files);
         let (head, attributes) = decoded.map_err(|error| shared.locate(error))?;
         let (version, expiry) = (head.version, head.expiry);
         let item = Item { key: key.clone(), attributes, version, expiry };

@@ -9,11 +9,13 @@ use millpond_store::{Partition, Result, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::acked::{Acked, AckedFile};
-use crate::batch::{Batch, Prepared};
+use crate::batch::{Batch, Changes, Prepared};
+use crate::cargo::{Hold, Moved};
 use crate::commits::{self, CommitRow};
-use crate::engine::{EngineError, panic_text};
+use crate::engine::{EngineError, RowChange, Table, panic_text};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_REQUESTS_MAX, COMMITS_BETWEEN_FLUSHES};
-use crate::shared::Shared;
+use crate::record::{self, Row};
+use crate::shared::{Shared, Sight};
 
 /// What the writer is asked to do.
 #[derive(Debug)]
@@ -26,9 +28,14 @@ pub(crate) enum Work {
     Sweep(Vec<Bytes>),
     /// A commit of nothing but fences, so that readers leave older views.
     Renew,
+    /// Moving rows out of a cargo file.
+    Move(Vec<Moved>),
+    /// A look for the cargo file that is most worth moving rows out of.
+    FindWasteful,
 }
 
-/// The answers: one for a group, a sweep or a renewal, one for each of independent writes.
+/// The answers: one for each of independent writes, one for anything else. A count, or the number of a cargo file, 0
+/// being none.
 pub(crate) type Outcomes = Vec<Result<usize>>;
 
 #[derive(Debug)]
@@ -43,7 +50,7 @@ impl Request {
     fn partitions(&self) -> impl Iterator<Item = &Partition> {
         let writes = match &self.work {
             Work::Group(writes) | Work::Each(writes) => writes.as_slice(),
-            Work::Sweep(_) | Work::Renew => &[],
+            Work::Sweep(_) | Work::Renew | Work::Move(_) | Work::FindWasteful => &[],
         };
         writes.iter().map(|write| &write.write.key.partition)
     }
@@ -56,6 +63,7 @@ pub(crate) struct Writer {
     pub synced: bool,
     /// The number of the last commit.
     pub commit: u64,
+    pub hold: Hold,
 }
 
 impl Writer {
@@ -71,7 +79,7 @@ impl Writer {
     fn refuse(&self, request: Request) {
         let refusals = match &request.work {
             Work::Each(writes) => writes.len(),
-            Work::Group(_) | Work::Sweep(_) | Work::Renew => 1,
+            _ => 1,
         };
         let refusal = || self.shared.check_running().map(|()| 0);
         // Who does not wait any more needs no answer, here and below.
@@ -114,7 +122,10 @@ impl Writer {
             answers.push((request, Vec::new()));
             if let Some((request, outcomes)) = answers.last_mut() {
                 renew |= matches!(request.work, Work::Renew);
-                *outcomes = decide(&shared, &mut batch, &request.work);
+                *outcomes = match &request.work {
+                    Work::FindWasteful => vec![Ok(self.find_wasteful()?)],
+                    work => decide(&shared, &mut batch, work),
+                };
             }
             let full = answers.len() >= BATCH_REQUESTS_MAX || batch.bytes >= BATCH_BYTES_MAX;
             next = if full { None } else { requests.try_recv().ok() };
@@ -122,25 +133,64 @@ impl Writer {
         if renew {
             batch.fence();
         }
-        if batch.is_empty() { Ok(()) } else { self.commit(batch) }
+        if batch.is_empty() && !self.hold.is_changed() { Ok(()) } else { self.commit(batch) }
+    }
+
+    fn find_wasteful(&mut self) -> Result<usize, EngineError> {
+        let number = self.hold.find_wasteful().map_err(EngineError::Io)?;
+        Ok(number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0))
     }
 
     /// Makes a batch durable and then visible.
     pub(crate) fn commit(&mut self, batch: Batch<'_>) -> Result<(), EngineError> {
         let deletes = batch.deletes;
-        let (mut changes, puts) = batch.into_changes();
+        let Changes { items, expiry, released, moves, puts } = batch.into_changes();
+        let mut changes = self.stow(items, moves)?;
+        changes.extend(expiry);
+        released.iter().for_each(|(key, place)| self.hold.release(key, *place));
+        let (of_files, waste) = self.hold.table_changes();
+        changes.extend(of_files);
         self.commit += 1;
-        let floor = self.shared.view().position();
+        let floor = self.shared.sight().view.position();
         changes.push(commits::row(CommitRow { number: self.commit, floor }));
         self.shared.engine.commit(changes)?;
         let acked = Acked { commit: self.commit, synced: self.synced };
         self.acked.write(acked).map_err(EngineError::Io)?;
+        self.hold.discard(&waste);
         self.shared.deletes.fetch_add(deletes, Ordering::Relaxed);
-        self.shared.publish(self.shared.engine.view(), &puts);
+        let sight = Sight { view: self.shared.engine.view(), files: self.hold.files() };
+        self.shared.publish(sight, &puts);
         if self.commit.is_multiple_of(COMMITS_BETWEEN_FLUSHES) {
             self.shared.engine.begin_flush()?;
         }
         Ok(())
+    }
+
+    /// Writes large rows to a cargo file, if that is worth its sync, and leaves stubs of them.
+    fn stow(
+        &mut self,
+        items: Vec<(Bytes, Option<Row>)>,
+        moves: bool,
+    ) -> Result<Vec<RowChange>, EngineError> {
+        let large = items.iter().filter_map(|(key, row)| Some((key, row.as_ref()?)));
+        let mut large: Vec<_> = large.filter(|(_, row)| self.hold.is_large(row)).collect();
+        let bytes: usize = large.iter().map(|(_, row)| row.len()).sum();
+        if !self.hold.is_worth(bytes) && !moves {
+            large.clear();
+        }
+        let mut places = self.hold.stow(&large)?.into_iter();
+        let stowed = !large.is_empty();
+        let change = |(key, row): (Bytes, Option<Row>)| {
+            let value = match row {
+                Some(row) if stowed && self.hold.is_large(&row) => {
+                    let place = places.next().ok_or(EngineError::Stopped)?;
+                    Some(record::stub_of(&key, &row, place).ok_or(EngineError::Stopped)?)
+                }
+                row => row.map(|row| row.whole()),
+            };
+            Ok(RowChange { table: Table::Items, key, value })
+        };
+        items.into_iter().map(change).collect()
     }
 }
 
@@ -151,7 +201,8 @@ fn decide(shared: &Shared, batch: &mut Batch<'_>, work: &Work) -> Outcomes {
             writes.iter().map(|write| batch.add(std::slice::from_ref(write)).map(|()| 1)).collect()
         }
         Work::Sweep(due) => vec![batch.sweep(due).map_err(|error| shared.locate(error))],
-        Work::Renew => vec![Ok(0)],
+        Work::Move(rows) => vec![batch.relocate(rows).map_err(|error| shared.locate(error))],
+        Work::Renew | Work::FindWasteful => vec![Ok(0)],
     }
 }
 

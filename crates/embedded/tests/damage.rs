@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use common::{delete, key, numbers, open, put};
-use millpond_store::{Expiry, Result, Store, StoreError};
+use common::{delete, key, numbers, open, open_small_cargo, put, put_bytes};
+use millpond_store::{Change, Expiry, Result, Store, StoreError};
 use tempfile::{tempdir, tempdir_in};
 
 /// How many places are damaged at a time.
@@ -43,22 +43,20 @@ fn write_files(root: &Path, files: &Files) {
     }
 }
 
-/// A small store with rows of every kind in tables, files of large rows and the journal.
+/// A small store with rows of every kind in tables, files of large rows, cargo files and the journal.
 async fn fixture(path: &Path) -> Files {
     let store = open(path).await.unwrap();
-    let large = |n| {
-        let mut write = put("large", n);
-        if let millpond_store::Change::Put { attributes, .. } = &mut write.change {
-            attributes.set("cargo", vec![7; 600]);
-        }
-        write
-    };
+    let large = |n| put_bytes("large", n, 600);
     store.write_all(vec![put("p", 1), put("p", 2), large(1)]).await.unwrap();
     store.write(put("p", 3).expires(Expiry::from_secs(u64::MAX))).await.unwrap();
     store.write(delete("p", 2)).await.unwrap();
     store.reclaim().await.unwrap();
     store.close().await;
     // Opening cuts the journal, which was made with room for 64 MB, to its content.
+    let store = open_small_cargo(path).await.unwrap();
+    store.write(large(3)).await.unwrap();
+    store.write_all(vec![large(3), large(4)]).await.unwrap();
+    store.close().await;
     let store = open(path).await.unwrap();
     store.write_all(vec![put("p", 4), put("p", 5)]).await.unwrap();
     store.write(delete("p", 1)).await.unwrap();
@@ -66,6 +64,7 @@ async fn fixture(path: &Path) -> Files {
     store.close().await;
     let mut files = Files::new();
     read_files(path, Path::new(""), &mut files);
+    assert!(files.contains_key(Path::new("cargo/1")), "large rows are not in a cargo file");
     files
 }
 
@@ -76,6 +75,11 @@ async fn contents(path: &Path) -> Result<(Vec<i64>, Vec<i64>, usize)> {
     let mut single = 0;
     for n in 1..=5 {
         single += usize::from(store.get(&key("p", n)).await?.is_some());
+    }
+    for n in 1..=4 {
+        let item = store.get(&key("large", n)).await?.unwrap();
+        let Change::Put { attributes, .. } = put_bytes("large", n, 600).change else { panic!() };
+        assert_eq!(item.attributes, attributes);
     }
     store.sweep_step().await?;
     store.close().await;
@@ -91,7 +95,7 @@ enum Damage {
 /// What is wrong with the answer to one damage, if anything.
 async fn judge(path: &Path, what: &str) -> Option<String> {
     match contents(path).await {
-        Ok(found) if found == (vec![3, 4, 5], vec![1, 2], 3) => None,
+        Ok(found) if found == (vec![3, 4, 5], vec![1, 2, 3, 4], 3) => None,
         Ok(found) => Some(format!("{what}: silently changed to {found:?}")),
         Err(damage @ StoreError::Corrupt { .. })
             if damage.to_string().contains(path.to_str().unwrap()) =>

@@ -72,10 +72,13 @@ async fn a_dropped_store_frees_its_directory() {
 #[tokio::test]
 async fn a_newer_format_and_another_engine_are_refused() {
     let (_kept, path) = one_item().await;
-    rewrite_header(&path, "format 1", "format 2");
+    rewrite_header(&path, "format 2", "format 3");
     let problem = misconfigured(&path).await;
-    assert!(problem.contains("has format 2") && problem.contains("up to 1"), "{problem}");
-    rewrite_header(&path, "format 2", "format 1");
+    assert!(problem.contains("has format 3") && problem.contains("up to 2"), "{problem}");
+    rewrite_header(&path, "format 3", "format 1");
+    let problem = misconfigured(&path).await;
+    assert!(problem.contains("has format 1"), "{problem}");
+    rewrite_header(&path, "format 1", "format 2");
     rewrite_header(&path, "fjall 3", "abacus 1");
     assert!(misconfigured(&path).await.contains("abacus 1"));
     rewrite_header(&path, "abacus 1", "fjall 3");

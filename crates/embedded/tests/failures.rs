@@ -10,7 +10,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{delete, key, manual, numbers, open, put, refusal};
+use common::{
+    SMALL_CARGO, delete, key, manual, numbers, open, open_small_cargo, put, put_bytes, refusal,
+};
 use millpond_embedded::{DiskFaults, EmbeddedStore};
 use millpond_store::{Certainty, Environment, Partition, Query, Store, StoreError};
 use tempfile::tempdir;
@@ -109,4 +111,45 @@ async fn all_who_wait_are_told() {
         millpond_testing::bounded("a writer", writer).await.unwrap();
     }
     assert_stopped(&store).await;
+}
+
+/// For each call on a cargo file, writes and syncs: what was acknowledged before is there after reopening, the group
+/// that failed is not, since nothing may point at what is not on disk.
+#[tokio::test]
+async fn a_failure_at_any_call_on_a_cargo_file_loses_nothing_acknowledged() {
+    let group = |group: u64| (0..3).map(|n| put_bytes("p", group * 3 + n, 900)).collect::<Vec<_>>();
+    let mut failed = 0;
+    for failing in 1.. {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("store");
+        let faults = DiskFaults::new();
+        faults.fail_cargo(failing);
+        let options = manual(&path).cargo(SMALL_CARGO).faults(Arc::clone(&faults));
+        let store = EmbeddedStore::open(options, &Environment::system()).await.unwrap();
+        let mut outcomes = Vec::new();
+        for n in 0..GROUPS {
+            outcomes.push(store.write_all(group(n)).await);
+        }
+        let acknowledged = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
+        if acknowledged == outcomes.len() {
+            assert!(faults.cargo_calls() < failing);
+            break;
+        }
+        failed += 1;
+        let error = refusal(outcomes.remove(acknowledged));
+        assert_eq!(error.certainty(), Certainty::Unknown, "{error:?}");
+        assert_stopped(&store).await;
+        store.close().await;
+
+        let store = open(&path).await.unwrap();
+        let expected: Vec<_> = (0..i64::try_from(acknowledged * 3).unwrap()).collect();
+        assert_eq!(numbers(&store, "p").await.unwrap(), expected, "call {failing}");
+        store.close().await;
+        // What the failed commit left is out of the way.
+        let store = open_small_cargo(&path).await.unwrap();
+        store.write_all(group(acknowledged as u64)).await.unwrap();
+        let expected: Vec<_> = (0..i64::try_from(acknowledged * 3 + 3).unwrap()).collect();
+        assert_eq!(numbers(&store, "p").await.unwrap(), expected, "call {failing}");
+    }
+    assert!(failed >= 2 * GROUPS, "each group is written and synced; {failed} calls failed");
 }

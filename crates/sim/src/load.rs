@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use millpond_embedded::EmbeddedStore;
+use millpond_embedded::{CargoOptions, EmbeddedStore, Options};
 use millpond_store::{Attributes, Environment, Expect, Item, Key, Partition, Query, SortKey};
 use millpond_store::{Rng, SeededRng, Store, StoreError, SystemClock, Write};
 
@@ -22,6 +22,14 @@ const KEPT: u64 = 64;
 pub(crate) fn item_key(stripe: u32, number: u64) -> anyhow::Result<Key> {
     Ok(Key::new(format!("items/{stripe}"), number.to_be_bytes().to_vec())?)
 }
+
+/// A part of the items goes to cargo files, which are soon full and mostly waste.
+const CARGO: CargoOptions = CargoOptions {
+    item_bytes_min: 300,
+    commit_bytes_min: 1_024,
+    file_bytes: 256 * 1_024,
+    step_bytes: 64 * 1_024,
+};
 
 pub(crate) fn counter_key() -> anyhow::Result<Key> {
     Ok(Key::new("counter", b"value".as_slice())?)
@@ -53,7 +61,7 @@ pub(crate) fn number_of(item: &Item) -> anyhow::Result<u64> {
 pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> {
     let rng: Arc<dyn Rng> = Arc::new(SeededRng::new(seed ^ (u64::from(cycle) << 32)));
     let environment = Environment { clock: Arc::new(SystemClock::new()), rng };
-    let store = EmbeddedStore::open_at(directory, &environment).await?;
+    let store = EmbeddedStore::open(Options::new(directory).cargo(CARGO), &environment).await?;
     let load = Load { store, environment };
     print("ready")?;
     let mut parts = tokio::task::JoinSet::new();

@@ -29,8 +29,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::EngineError;
 
-/// fjall's own list of tables, and our three tables.
-const KEYSPACES: u32 = 4;
+/// fjall's own list of tables, and our four tables.
+const KEYSPACES: u32 = 5;
 
 const TRAILER_BYTES: usize = 6 + 16 + 8 + 8;
 

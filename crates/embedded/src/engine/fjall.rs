@@ -21,6 +21,7 @@ use fjall::{OwnedWriteBatch, PersistMode, Readable, Snapshot};
 use millpond_store::{Clock, Direction};
 
 use super::archive;
+use super::compaction::{self, Views};
 use super::journal::{self, JournalEnd};
 use super::{Engine, EngineError, RowChange, ScanError, ScannedRow, Table, View, Visit, Waste};
 use crate::limits::{
@@ -40,6 +41,7 @@ pub(crate) struct FjallEngine {
     database: Database,
     tables: Tables,
     persist: PersistMode,
+    views: Arc<Views>,
 }
 
 #[derive(Clone)]
@@ -47,6 +49,7 @@ struct Tables {
     items: Keyspace,
     expiry: Keyspace,
     commits: Keyspace,
+    cargo: Keyspace,
 }
 
 impl Tables {
@@ -55,11 +58,12 @@ impl Tables {
             Table::Items => &self.items,
             Table::Expiry => &self.expiry,
             Table::Commits => &self.commits,
+            Table::Cargo => &self.cargo,
         }
     }
 
-    fn all(&self) -> [&Keyspace; 3] {
-        [&self.items, &self.expiry, &self.commits]
+    fn all(&self) -> [&Keyspace; 4] {
+        [&self.items, &self.expiry, &self.commits, &self.cargo]
     }
 }
 
@@ -84,17 +88,22 @@ impl FjallEngine {
                 .file_target_size(APART_FILE_BYTES)
                 .staleness_threshold(0.5)
                 .age_cutoff(1.0);
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+            let options = || {
+                KeyspaceCreateOptions::default()
+                    .max_memtable_size(MEMTABLE_BYTES)
+                    .compaction_strategy(compaction::in_passing())
+            };
             let tables = Tables {
                 items: database.keyspace("items", || options().with_kv_separation(Some(apart)))?,
                 expiry: database.keyspace("expiry", options)?,
                 commits: database.keyspace("commits", options)?,
+                cargo: database.keyspace("cargo", options)?,
             };
             let persist = match durability {
                 Durability::Durable => PersistMode::SyncData,
                 Durability::UnsafeNoSync => PersistMode::Buffer,
             };
-            Ok(Self { database, tables, persist })
+            Ok(Self { database, tables, persist, views: Arc::default() })
         })
     }
 }
@@ -114,7 +123,10 @@ impl Engine for FjallEngine {
     }
 
     fn view(&self) -> Arc<dyn View> {
-        Arc::new(FjallView { snapshot: self.database.snapshot(), tables: self.tables.clone() })
+        let snapshot = self.database.snapshot();
+        self.views.add(snapshot.seqno());
+        let views = Arc::clone(&self.views);
+        Arc::new(FjallView { snapshot, tables: self.tables.clone(), views })
     }
 
     fn begin_flush(&self) -> Result<(), EngineError> {
@@ -135,18 +147,15 @@ impl Engine for FjallEngine {
         Ok(())
     }
 
-    fn compact(&self) -> Result<(), EngineError> {
+    fn compact_step(&self) -> Result<bool, EngineError> {
         guarded(|| {
-            for table in self.tables.all() {
-                table.major_compact()?;
+            let oldest = self.views.oldest();
+            for table in [&self.tables.items, &self.tables.expiry] {
+                if compaction::step(table, oldest)? {
+                    return Ok(true);
+                }
             }
-            // Only now it is known which rows that are stored apart have no key any more; where most of the bytes
-            // are such, a second pass moves the others together.
-            let items = &self.tables.items;
-            if items.fragmented_blob_bytes() > items.disk_space() / 2 {
-                items.major_compact()?;
-            }
-            Ok(())
+            Ok(false)
         })
     }
 
@@ -161,6 +170,13 @@ impl Engine for FjallEngine {
 struct FjallView {
     snapshot: Snapshot,
     tables: Tables,
+    views: Arc<Views>,
+}
+
+impl Drop for FjallView {
+    fn drop(&mut self) {
+        self.views.remove(self.snapshot.seqno());
+    }
 }
 
 impl View for FjallView {

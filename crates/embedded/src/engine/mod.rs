@@ -3,6 +3,7 @@
 //! The seam keeps the choice of engine in one file and lets tests put failures in its place.
 
 mod archive;
+mod compaction;
 mod fjall;
 mod journal;
 
@@ -26,6 +27,8 @@ pub(crate) enum Table {
     Expiry,
     /// The last commits, by number modulo how many are kept.
     Commits,
+    /// Cargo files: their ends, and what of them is in use.
+    Cargo,
 }
 
 impl fmt::Display for Table {
@@ -34,6 +37,7 @@ impl fmt::Display for Table {
             Self::Items => "items",
             Self::Expiry => "expiry",
             Self::Commits => "commits",
+            Self::Cargo => "cargo",
         })
     }
 }
@@ -94,8 +98,8 @@ pub(crate) trait Engine: Send + Sync {
     /// Writes out what is held in memory, and waits until that is done.
     fn flush(&self) -> Result<(), EngineError>;
 
-    /// Removes deleted rows from the tables. Takes as long as reading and writing all keys.
-    fn compact(&self) -> Result<(), EngineError>;
+    /// Makes one step, of bounded size, towards tables without deleted rows. Returns whether there was one to make.
+    fn compact_step(&self) -> Result<bool, EngineError>;
 
     /// How much there is to reclaim.
     fn waste(&self) -> Waste;

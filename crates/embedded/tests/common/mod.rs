@@ -1,14 +1,16 @@
 //! Stores in temporary directories.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::cast_possible_truncation, reason = "noise may be cut")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use millpond_embedded::{EmbeddedStore, Maintenance, Options};
+use millpond_embedded::{CargoOptions, EmbeddedStore, Maintenance, Options};
 use millpond_store::{
-    Attributes, ChangeHint, Environment, Expect, Item, Key, Page, Partition, Profile, Query,
-    Result, SortRange, Store, StoreError, Write, collect,
+    Attributes, Change, ChangeHint, Environment, Expect, Item, Key, Page, Partition, Profile,
+    Query, Result, SortRange, Store, StoreError, Write, collect,
 };
 use tempfile::TempDir;
 
@@ -58,6 +60,18 @@ pub fn manual(directory: impl AsRef<Path>) -> Options {
     Options::new(directory.as_ref()).maintenance(Maintenance::Manual).gap_worth(Duration::ZERO)
 }
 
+/// Items from 500 bytes on go to cargo files, which are small, and so are the steps of moving them.
+pub const SMALL_CARGO: CargoOptions = CargoOptions {
+    item_bytes_min: 500,
+    commit_bytes_min: 0,
+    file_bytes: 8 * 1_024,
+    step_bytes: 2 * 1_024,
+};
+
+pub async fn open_small_cargo(directory: &Path) -> Result<EmbeddedStore> {
+    EmbeddedStore::open(manual(directory).cargo(SMALL_CARGO), &Environment::system()).await
+}
+
 pub async fn open(directory: &Path) -> Result<EmbeddedStore> {
     EmbeddedStore::open(manual(directory), &Environment::system()).await
 }
@@ -69,6 +83,27 @@ pub fn key(partition: &str, number: u64) -> Key {
 pub fn put(partition: &str, number: u64) -> Write {
     let attributes = Attributes::new().with("n", i64::try_from(number).unwrap());
     Write::put(key(partition, number), attributes, Expect::Any, Environment::system().version())
+}
+
+/// A put of so many more bytes.
+pub fn put_bytes(partition: &str, number: u64, bytes: usize) -> Write {
+    let mut write = put(partition, number);
+    if let Change::Put { attributes, .. } = &mut write.change {
+        let noise = (0..bytes).map(|at| (at as u64 * 31 + number * 7) as u8);
+        attributes.set("cargo", noise.collect::<Vec<_>>());
+    }
+    write
+}
+
+/// The cargo files, by number, with their lengths.
+pub fn cargo_files(directory: &Path) -> BTreeMap<u64, u64> {
+    let entries = std::fs::read_dir(directory.join("cargo")).unwrap();
+    let file = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.unwrap();
+        let number = entry.file_name().to_str().unwrap().parse().unwrap();
+        (number, entry.metadata().unwrap().len())
+    };
+    entries.map(file).collect()
 }
 
 pub fn delete(partition: &str, number: u64) -> Write {
