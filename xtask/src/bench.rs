@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// to `target/bench/millpond.json`. It takes about three minutes and 4 GB of disk, and is not part of CI.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure: sends, log, backlog. Default: all.
+    /// What to measure: sends, log, backlog, sequencer. Default: all.
     what: Vec<String>,
     /// A share of the full work, in percent: for a quick look.
     #[arg(long, default_value_t = 100)]

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use millpond_log::LogError;
+use millpond_queue::QueueError;
+use millpond_sequencer::SequencerError;
 use millpond_store::StoreError;
 
 pub type Result<T, E = BenchError> = std::result::Result<T, E>;
@@ -10,6 +13,12 @@ pub type Result<T, E = BenchError> = std::result::Result<T, E>;
 pub enum BenchError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Sequencer(#[from] SequencerError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("{}: {cause}", place.display())]
     File { place: PathBuf, cause: std::io::Error },
     #[error("{0}")]

@@ -1,12 +1,17 @@
-//! Log append of 1 KB records in batches of 100 over 16 partitions, and reading them in order.
+//! Log append of 1 KB records in batches of 100 over 16 partitions, and reading them in order; and 4 KB records by a
+//! producer, with their payload in an object store.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use millpond_embedded::EmbeddedStore;
-use millpond_lanes::{Ground, Lane as _, LaneConfig, Message, SequencedLane};
+use millpond_lanes::Ground;
+use millpond_lanes::cargo::Objects;
+use millpond_log::{AppendOptions, Log, NewRecord, ProducerOptions, Topic, TopicConfig};
 use millpond_store::Environment;
+use object_store::local::LocalFileSystem;
 
 use crate::error::{BenchError, Result};
 use crate::measure::{noise, rate, timed};
@@ -14,11 +19,17 @@ use crate::report::{Report, Target};
 use crate::sends::join;
 use crate::wal::Wal;
 
-const PARTITIONS: u64 = 16;
+const PARTITIONS: u32 = 16;
 const BATCH: usize = 100;
 const BODY_BYTES: usize = 1_024;
 /// 16 partitions × 600 batches × 100 records of 1 KB: 983 MB.
 const BATCHES: u64 = 600;
+/// Records that one read asks for: 4 MB.
+const READ_RECORDS: usize = 4_000;
+
+/// 20 seconds of what is asked for: 450 records of 4 KB a second.
+const SUSTAINED_RECORDS: u64 = 20 * 450;
+const SUSTAINED_BYTES: usize = 4_096;
 
 /// How often the two are measured in turn; the best of each counts, since noise only ever slows down.
 const ROUNDS: u64 = 3;
@@ -37,22 +48,27 @@ pub async fn measure(
         let store =
             EmbeddedStore::open_at(directory.join(format!("log-{round}")), environment).await?;
         let ground = Ground::new(Arc::new(store.clone()), environment);
-        append = append.max(append_all(&ground, batches).await?);
+        let log = Log::new(&ground);
+        let topic = log.create("bench", TopicConfig::with_partitions(PARTITIONS)).await?;
+        append = append.max(append_all(&topic, batches, environment).await?);
         // Once to warm up, once to measure.
-        read_all(&ground, batches).await?;
-        read = read.max(read_all(&ground, batches).await?);
-        drop(ground);
+        read_all(&topic, batches, environment).await?;
+        read = read.max(read_all(&topic, batches, environment).await?);
+        drop((topic, log, ground));
         store.close().await;
     }
+    let sustained = sustained(directory, percent, environment).await?;
     report.note("log: bare append", bare, "MB/s");
     report.note("log: append, 16 partitions, batches of 100", append, "MB/s");
     report.judge("log: append, of the limit", append / bare, "", Target::AtLeast(0.6));
     report.judge("log: sequential read, warm", read, "MB/s", Target::AtLeast(800.0));
+    let name = "log: 4 KB records, object store";
+    report.judge(name, sustained, "records/s", Target::AtLeast(450.0));
     Ok(())
 }
 
-fn megabytes_per_second(batches: u64, elapsed: std::time::Duration) -> f64 {
-    let bytes = batches * PARTITIONS * (BATCH * BODY_BYTES) as u64;
+fn megabytes_per_second(batches: u64, elapsed: Duration) -> f64 {
+    let bytes = batches * u64::from(PARTITIONS) * (BATCH * BODY_BYTES) as u64;
     rate(bytes, elapsed) / 1e6
 }
 
@@ -77,57 +93,73 @@ async fn bare_append(path: &Path, batches: u64, environment: &Environment) -> Re
     Ok(megabytes_per_second(batches, elapsed))
 }
 
-fn lane(ground: &Ground, partition: u64) -> Result<SequencedLane> {
-    Ok(SequencedLane::open(ground, &format!("topic/{partition}"), LaneConfig::LOG)?)
-}
-
-async fn append_all(ground: &Ground, batches: u64) -> Result<f64> {
-    let body = Bytes::from(noise(BODY_BYTES, 3));
-    let batch = vec![Message::new(body); BATCH];
-    let (outcome, elapsed) = timed(&ground.environment, async {
-        let mut partitions = Vec::new();
-        for partition in 0..PARTITIONS {
-            let (lane, batch) = (lane(ground, partition)?, batch.clone());
-            partitions.push(tokio::spawn(async move {
+async fn append_all(topic: &Topic, batches: u64, environment: &Environment) -> Result<f64> {
+    let batch = vec![NewRecord::new(noise(BODY_BYTES, 3)); BATCH];
+    let (outcome, elapsed) = timed(environment, async {
+        let partitions = (0..PARTITIONS).map(|partition| {
+            let (topic, batch) = (topic.clone(), batch.clone());
+            tokio::spawn(async move {
                 for _ in 0..batches {
-                    lane.append(batch.clone()).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+                    topic.append_to(partition, batch.clone(), &AppendOptions::default()).await?;
                 }
                 Ok(())
-            }));
-        }
-        join(partitions).await
+            })
+        });
+        join(partitions.collect()).await
     })
     .await;
     outcome?;
     Ok(megabytes_per_second(batches, elapsed))
 }
 
-async fn read_all(ground: &Ground, batches: u64) -> Result<f64> {
-    let (outcome, elapsed) = timed(&ground.environment, async {
-        let mut partitions = Vec::new();
-        for partition in 0..PARTITIONS {
-            let lane = lane(ground, partition)?;
-            partitions.push(tokio::spawn(async move {
-                let mut records = 0;
-                let mut next = Some(lane.scan()?);
-                while let Some(scan) = next {
-                    let page = lane.page(scan).await?;
-                    for segment in &page.segments {
-                        records += lane.load(segment).await?.len() as u64;
-                    }
-                    next = page.next;
+async fn read_all(topic: &Topic, batches: u64, environment: &Environment) -> Result<f64> {
+    let (outcome, elapsed) = timed(environment, async {
+        let partitions = (0..PARTITIONS).map(|partition| {
+            let topic = topic.clone();
+            tokio::spawn(async move {
+                let (mut next, mut more) = (0, true);
+                while more {
+                    let batch = topic.read(partition, next, READ_RECORDS).await?;
+                    (next, more) = (batch.next, batch.more);
                 }
-                if records == batches * BATCH as u64 {
+                if next == batches * BATCH as u64 {
                     return Ok(());
                 }
-                Err(BenchError::Wrong(format!(
-                    "{records} records were read of partition {partition}"
-                )))
-            }));
-        }
-        join(partitions).await
+                Err(BenchError::Wrong(format!("{next} records were read of partition {partition}")))
+            })
+        });
+        join(partitions.collect()).await
     })
     .await;
     outcome?;
     Ok(megabytes_per_second(batches, elapsed))
+}
+
+/// Records a second that one producer gets acknowledged, one object for each flush.
+async fn sustained(directory: &Path, percent: u64, environment: &Environment) -> Result<f64> {
+    let records = (SUSTAINED_RECORDS * percent / 100).max(1);
+    let store = EmbeddedStore::open_at(directory.join("log-objects"), environment).await?;
+    let place = directory.join("objects");
+    std::fs::create_dir_all(&place).map_err(BenchError::file(&place))?;
+    let files = LocalFileSystem::new_with_prefix(&place)
+        .map_err(|error| BenchError::Wrong(error.to_string()))?;
+    let objects = Objects::new(Arc::new(files.with_fsync(true)), "payload".into());
+    let ground = Ground::new(Arc::new(store.clone()), environment).with_objects(objects);
+    let log = Log::new(&ground);
+    let topic = log.create("bench", TopicConfig::with_partitions(8)).await?;
+    let producer = topic.producer(ProducerOptions::default())?;
+    let body = Bytes::from(noise(SUSTAINED_BYTES, 5));
+    let (outcome, elapsed) = timed(environment, async {
+        for number in 0..records {
+            let record = NewRecord::keyed(number.to_be_bytes().to_vec(), body.clone());
+            producer.send(record).await?;
+        }
+        producer.flush().await
+    })
+    .await;
+    outcome?;
+    producer.close().await?;
+    drop((topic, log, ground));
+    store.close().await;
+    Ok(rate(records, elapsed))
 }

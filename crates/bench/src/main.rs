@@ -7,8 +7,10 @@ mod backlog;
 mod error;
 mod log;
 mod measure;
+mod queue;
 mod report;
 mod sends;
+mod sequencer;
 mod wal;
 
 use std::path::PathBuf;
@@ -39,7 +41,7 @@ enum Command {
 /// What to measure.
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// What to measure: sends, log, backlog. Default: all.
+    /// What to measure: sends, log, backlog, queue, sequencer. Default: all.
     #[arg(value_enum)]
     what: Vec<What>,
     /// Where to put the stores: on the disk that is to be measured. Default: a new directory for temporary files.
@@ -61,6 +63,10 @@ enum What {
     Log,
     /// A million messages: memory, opening after a kill, reading behind what was consumed, disk after draining.
     Backlog,
+    /// A queue: send, receive and ack with a standing backlog, and receives at backlogs of all sizes.
+    Queue,
+    /// A sequencer's messages, shuffled within 100, in batches of 25.
+    Sequencer,
 }
 
 fn main() -> ExitCode {
@@ -109,6 +115,22 @@ fn run(command: Command) -> Result<bool> {
     }
     if wanted(What::Backlog) {
         runtime.block_on(backlog::measure(
+            temporary.path(),
+            run.percent,
+            &environment,
+            &mut report,
+        ))?;
+    }
+    if wanted(What::Queue) {
+        runtime.block_on(queue::measure(
+            temporary.path(),
+            run.percent,
+            &environment,
+            &mut report,
+        ))?;
+    }
+    if wanted(What::Sequencer) {
+        runtime.block_on(sequencer::measure(
             temporary.path(),
             run.percent,
             &environment,

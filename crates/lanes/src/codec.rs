@@ -1,4 +1,4 @@
-//! Bytes in and out, with no trust in what comes in.
+//! Bytes in and out, with no trust in what comes in: for products that keep small records of their own.
 
 /// Appends a number, seven bits a byte, least first; the last byte has its high bit clear.
 pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
@@ -18,20 +18,26 @@ const fn low_bits(number: u64) -> u8 {
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// Reads from these bytes.
+    #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    /// Whether all was read.
+    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The next byte.
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
+    /// The next bytes, as many as asked for.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -52,9 +58,29 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// What [`put_bytes`] wrote.
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.length()?;
+        self.slice(len)
+    }
+
+    /// So many bytes, as they are.
+    pub fn slice(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (first, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// A number that fits memory.
     pub fn length(&mut self) -> Option<usize> {
         usize::try_from(self.varint()?).ok()
     }
+}
+
+/// Appends bytes behind their length.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]

@@ -46,6 +46,10 @@ pub struct LaneConfig {
     /// How long messages are kept. Cargo, and the rows of unordered lanes, expire by themselves after it. Default:
     /// for ever, so that removal is up to who removes.
     pub retention: Option<Duration>,
+    /// Whether rows of unordered lanes expire by themselves. Default: yes. When not, a row that is past its
+    /// retention says so ([`Segment::ends`](crate::Segment::ends)) and stays until it is finished, so that nothing
+    /// ends uncounted.
+    pub rows_expire: bool,
     /// Cargo of this size and more goes to the object store, when there is one. Default: 8 KiB, from where on a
     /// put and a get of an object cost less than writing and reading items.
     pub object_bytes_min: usize,
@@ -59,6 +63,7 @@ impl LaneConfig {
         segment_messages_max: QUEUE_SEGMENT_MESSAGES_MAX,
         segment_bytes_max: QUEUE_SEGMENT_BYTES_MAX,
         retention: None,
+        rows_expire: true,
         object_bytes_min: 8 * 1_024,
         state_bytes_reserved: 64,
     };

@@ -4,11 +4,12 @@
 //! format   1 byte, 1
 //! count    varint
 //! then for each message:
-//!   flags  1 byte: 1 has a head, 2 has a group, 4 is delayed
+//!   flags  1 byte: 1 has a head, 2 has a group, 4 is delayed, 8 has an end
 //!   body   varint, bytes of the body
 //!   head   varint, bytes of the head          (flag 1)
 //!   group  4 bytes, big-endian, a hash        (flag 2)
 //!   delay  varint, ms after the segment's time (flag 4)
+//!   life   varint, ms after the segment's time (flag 8)
 //! ```
 //! The cargo of a segment is the heads and bodies of its messages, one after the other.
 
@@ -23,6 +24,7 @@ const FORMAT: u8 = 1;
 const HAS_HEAD: u8 = 1;
 const HAS_GROUP: u8 = 2;
 const IS_DELAYED: u8 = 4;
+const HAS_END: u8 = 8;
 
 /// What is known of one message without its cargo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +37,8 @@ pub struct Entry {
     pub group: Option<u32>,
     /// Not to be delivered before this time.
     pub due: Option<Timestamp>,
+    /// Not to be delivered at or after this time.
+    pub expires: Option<Timestamp>,
 }
 
 /// What is known of a segment's messages without their cargo, in order.
@@ -50,6 +54,7 @@ impl Index {
             body_len: message.body.len(),
             group: message.group,
             due: message.due,
+            expires: message.expires,
         };
         Self(messages.iter().map(entry).collect())
     }
@@ -78,6 +83,7 @@ impl Index {
             flags |= if entry.head_len > 0 { HAS_HEAD } else { 0 };
             flags |= if entry.group.is_some() { HAS_GROUP } else { 0 };
             flags |= if delay.is_some() { IS_DELAYED } else { 0 };
+            flags |= if entry.expires.is_some() { HAS_END } else { 0 };
             out.push(flags);
             put_varint(&mut out, entry.body_len as u64);
             if entry.head_len > 0 {
@@ -88,6 +94,10 @@ impl Index {
             }
             if let Some(delay) = delay {
                 put_varint(&mut out, u64::try_from(delay).unwrap_or(u64::MAX));
+            }
+            if let Some(expires) = entry.expires {
+                let life = expires.since(appended).as_millis();
+                put_varint(&mut out, u64::try_from(life).unwrap_or(u64::MAX));
             }
         }
         out
@@ -121,6 +131,8 @@ impl Index {
             body: rest.split_to(entry.body_len),
             group: entry.group,
             due: entry.due,
+            expires: entry.expires,
+            once: None,
         };
         Some(self.0.iter().map(message).collect())
     }
@@ -128,11 +140,11 @@ impl Index {
 
 fn decode_entry(reader: &mut Reader<'_>, appended: Timestamp) -> Option<Entry> {
     let flags = reader.byte()?;
-    if flags & !(HAS_HEAD | HAS_GROUP | IS_DELAYED) != 0 {
+    if flags & !(HAS_HEAD | HAS_GROUP | IS_DELAYED | HAS_END) != 0 {
         return None;
     }
     let body_len = reader.length().filter(|len| *len <= MESSAGE_BYTES_MAX)?;
-    let mut entry = Entry { head_len: 0, body_len, group: None, due: None };
+    let mut entry = Entry { head_len: 0, body_len, group: None, due: None, expires: None };
     if flags & HAS_HEAD != 0 {
         entry.head_len = reader.length().filter(|len| (1..=HEAD_BYTES_MAX).contains(len))?;
     }
@@ -142,6 +154,10 @@ fn decode_entry(reader: &mut Reader<'_>, appended: Timestamp) -> Option<Entry> {
     if flags & IS_DELAYED != 0 {
         let delay = reader.varint().filter(|delay| *delay > 0)?;
         entry.due = Some(Timestamp::from_millis(appended.as_millis().checked_add(delay)?));
+    }
+    if flags & HAS_END != 0 {
+        let life = reader.varint()?;
+        entry.expires = Some(Timestamp::from_millis(appended.as_millis().checked_add(life)?));
     }
     Some(entry)
 }
@@ -160,8 +176,20 @@ mod tests {
             (1..10_000_000_u64)
                 .prop_map(|delay| Timestamp::from_millis(APPENDED.as_millis() + delay)),
         );
-        (vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..300), option::of(any::<u32>()), due).prop_map(
-            |(head, body, group, due)| Message { head: head.into(), body: body.into(), group, due },
+        let expires = option::of(
+            (0..10_000_000_u64)
+                .prop_map(|life| Timestamp::from_millis(APPENDED.as_millis() + life)),
+        );
+        let bytes = (vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..300));
+        (bytes, option::of(any::<u32>()), due, expires).prop_map(
+            |((head, body), group, due, expires)| Message {
+                head: head.into(),
+                body: body.into(),
+                group,
+                due,
+                expires,
+                once: None,
+            },
         )
     }
 

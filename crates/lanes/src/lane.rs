@@ -1,11 +1,11 @@
 //! What both kinds of lane offer.
 
 use bytes::Bytes;
-use millpond_store::{ChangeHint, Result, Store as _, StoreError};
+use millpond_store::{ChangeHint, Result, Store as _, StoreError, Write};
 
 use crate::message::Message;
 use crate::scan::{Scan, SegmentPage};
-use crate::segment::Segment;
+use crate::segment::{Place, Segment};
 
 pub(crate) mod private {
     use crate::rows::Rows;
@@ -32,6 +32,14 @@ pub trait Lane: private::HasRows {
     /// As the store's.
     fn page(&self, scan: Scan) -> impl Future<Output = Result<SegmentPage>> + Send {
         self.rows().page(scan)
+    }
+
+    /// The segment at a place, unless it was removed.
+    ///
+    /// # Errors
+    /// As the store's.
+    fn get(&self, place: Place) -> impl Future<Output = Result<Option<Segment>>> + Send {
+        self.rows().get(place)
     }
 
     /// A segment's messages.
@@ -67,7 +75,19 @@ pub trait Lane: private::HasRows {
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when the row has changed since it was read.
-    fn finish(&self, segment: &Segment) -> impl Future<Output = Result<()>> + Send;
+    fn finish(&self, segment: &Segment) -> impl Future<Output = Result<()>> + Send {
+        self.finish_with(segment, Vec::new())
+    }
+
+    /// The same, in one atomic group with other writes.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish); when one of the writes is refused, nothing was written.
+    fn finish_with(
+        &self,
+        segment: &Segment,
+        also: Vec<Write>,
+    ) -> impl Future<Output = Result<()>> + Send;
 
     /// A hint that the lane may have changed.
     fn changed(&self) -> ChangeHint {

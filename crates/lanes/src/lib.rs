@@ -39,13 +39,15 @@
 
 mod append;
 pub mod cargo;
-mod codec;
+pub(crate) mod carry;
+pub mod codec;
 mod commit;
 mod config;
 mod index;
 mod lane;
 pub mod limits;
 mod message;
+mod once;
 mod rows;
 mod scan;
 mod segment;
@@ -53,12 +55,13 @@ mod sequenced;
 mod tail;
 mod unordered;
 
-pub use append::Append;
+pub use append::{Append, Terms};
+pub use carry::Carry;
 pub use config::{Ground, LaneConfig};
 pub use index::{Entry, Index};
 pub use lane::Lane;
-pub use message::Message;
+pub use message::{Message, Once};
 pub use scan::{Scan, SegmentPage};
 pub use segment::{Kind as LaneKind, Place, Segment};
-pub use sequenced::SequencedLane;
+pub use sequenced::{Given, Refusal, SequencedLane, Stretch};
 pub use unordered::{Position, UnorderedLane};

@@ -26,7 +26,8 @@ pub const HEAD_BYTES_MAX: usize = 1_024 * 1_024;
 /// Longest name of a lane: a partition's bound, less what is added for the lane's cargo.
 pub const LANE_NAME_BYTES_MAX: usize = PARTITION_BYTES_MAX - 16;
 
-/// An index longer than this is kept in the cargo instead of the row.
+/// An index longer than this is kept in the cargo instead of the row, in segments of more than
+/// [`QUEUE_SEGMENT_MESSAGES_MAX`] messages.
 pub const INDEX_IN_ROW_BYTES_MAX: usize = 1_024;
 
 /// Longest delivery state of a segment, which a product keeps in the row.
@@ -54,6 +55,10 @@ pub const TAIL_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// How often one append goes for another number before it gives up. Each time, another writer has won one.
 pub const APPEND_CONFLICTS_MAX: u32 = 1_000;
+
+/// An append does not name a shared object that is older than this, so that the sweep cannot come between: half of
+/// [`ORPHAN_AGE_MIN`].
+pub const SHARED_AGE_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// An object that no row names is removed only when it is older than this: its row may be on the way.
 pub const ORPHAN_AGE_MIN: Duration = Duration::from_secs(60 * 60);

@@ -1,7 +1,9 @@
 //! What travels in a lane.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use millpond_store::{Result, StoreError, Timestamp};
+use millpond_store::{Attributes, Key, Result, StoreError, Timestamp};
 
 use crate::limits::{HEAD_BYTES_MAX, MESSAGE_BYTES_MAX};
 
@@ -16,6 +18,21 @@ pub struct Message {
     pub group: Option<u32>,
     /// Not to be delivered before this time, when delayed.
     pub due: Option<Timestamp>,
+    /// Not to be delivered at or after this time, when it has an end of its own.
+    pub expires: Option<Timestamp>,
+    /// In a sequenced lane: appended only if this has not been appended yet. It is not stored with the message.
+    pub once: Option<Once>,
+}
+
+/// A mark that is stored in one atomic group with a message, so that the message is appended only once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// Where the mark is kept. Who finds one there does not append.
+    pub key: Key,
+    /// How long it is kept.
+    pub kept: Duration,
+    /// What is kept with it, beside the message's number (`num`).
+    pub note: Attributes,
 }
 
 impl Message {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use millpond_store::limits::{GROUP_BYTES_MAX, GROUP_WRITES_MAX};
 use millpond_store::{
-    Backoff, Conflict, Environment, Expect, Expiry, Partition, Profile, Result, Retrying, Store,
-    StoreError, Write,
+    Backoff, Change, Conflict, Environment, Expect, Expiry, Partition, Profile, Result, Retrying,
+    Store, StoreError, Write,
 };
 
-use crate::append::Append;
+use crate::append::{Append, Slot};
 use crate::cargo::{CargoRef, Hold, Placement};
 use crate::config::{Ground, LaneConfig};
-use crate::limits::{INDEX_IN_ROW_BYTES_MAX, LANE_NAME_BYTES_MAX, STATE_BYTES_MAX};
+use crate::limits::{LANE_NAME_BYTES_MAX, STATE_BYTES_MAX};
 use crate::message::Message;
 use crate::scan::{Scan, SegmentPage};
 use crate::segment::{Husk, IndexPlace, Kind, Place, Row, Segment};
@@ -47,13 +47,24 @@ pub struct Rows {
 
 impl Rows {
     pub fn open(ground: &Ground, name: &str, config: LaneConfig, kind: Kind) -> Result<Self> {
+        Self::open_with_shelf(ground, name, config, kind, None)
+    }
+
+    /// The same, with the place of objects that several lanes share.
+    pub fn open_with_shelf(
+        ground: &Ground,
+        name: &str,
+        config: LaneConfig,
+        kind: Kind,
+        shelf: Option<Partition>,
+    ) -> Result<Self> {
         StoreError::check_size("lane name", name.len(), LANE_NAME_BYTES_MAX)?;
         let lane = Partition::new(name)?;
         let environment = ground.environment.clone();
         let retrying = Retrying::new(Arc::clone(&ground.store), &environment, BACKOFF);
         let store: Arc<dyn Store> = Arc::new(retrying);
         let (objects, least) = (ground.objects.clone(), config.object_bytes_min);
-        let hold = Hold::new(Arc::clone(&store), objects, least, lane.clone())?;
+        let hold = Hold::new(Arc::clone(&store), objects, least, lane.clone(), shelf)?;
         let profile = store.profile();
         Ok(Self { store, profile, environment, config, lane, kind, hold })
     }
@@ -64,40 +75,48 @@ impl Rows {
     }
 
     /// The row that an append makes at `place`, and its cargo when that does not travel in the row.
-    fn row_of(&self, append: &Append, place: Place) -> Result<(Segment, Placement, Bytes)> {
-        let index_in_row = append.index.len() <= INDEX_IN_ROW_BYTES_MAX;
-        let (index, stored) = if index_in_row {
-            (IndexPlace::Row(append.index.clone().into()), append.cargo.clone())
+    fn row_of(&self, append: &Append, place: Place) -> Result<(Segment, Placement)> {
+        let index = if append.index_in_row() {
+            IndexPlace::Row(append.index.clone().into())
         } else {
-            let mut stored = BytesMut::from(append.index.as_slice());
-            stored.extend_from_slice(&append.cargo);
-            (IndexPlace::Cargo(append.index.len()), stored.freeze())
+            IndexPlace::Cargo(append.index.len())
         };
+        let len = append.stored_len();
         let expiry = match self.kind {
-            Kind::Unordered => self.expiry(append, Duration::ZERO),
-            // The last row holds the tail and must never end by itself.
-            Kind::Sequenced => None,
+            Kind::Unordered if self.config.rows_expire => self.expiry(append, Duration::ZERO),
+            // The last row of a sequenced lane holds the tail and must never end by itself.
+            Kind::Unordered | Kind::Sequenced => None,
         };
+        let ends = self.config.retention.map(|retention| append.appended.plus(retention));
         let mut segment = Segment {
             place,
             id: append.id,
             count: append.count,
             appended: append.appended,
             state: Bytes::new(),
-            cargo: CargoRef::Items { len: stored.len() },
+            ends,
+            cargo: CargoRef::Items { len },
             version: append.version,
             expiry,
+            carry: append.carry,
             index,
             sum: Segment::checksum(append.id, append.appended, &append.index, &[&append.cargo]),
         };
         let bare = self.put(&segment, Expect::Absent)?.size() + self.config.state_bytes_reserved;
-        let placement = self.hold.place(bare, stored.len());
+        let placement = match (self.hold.place(bare, len), append.slot) {
+            (Placement::Inline, _) => Placement::Inline,
+            (_, Some(slot)) => Placement::Shared(slot),
+            (other, None) => other,
+        };
         match placement {
-            Placement::Inline => segment.cargo = CargoRef::Inline(stored.clone()),
-            Placement::Object => segment.cargo = CargoRef::Object { len: stored.len() },
+            Placement::Inline => segment.cargo = CargoRef::Inline(append.stored()),
+            Placement::Object => segment.cargo = CargoRef::Object { len },
+            Placement::Shared(Slot { object, offset }) => {
+                segment.cargo = CargoRef::Shared { object, offset, len };
+            }
             Placement::Items => {}
         }
-        Ok((segment, placement, stored))
+        Ok((segment, placement))
     }
 
     fn put(&self, segment: &Segment, expect: Expect) -> Result<Write> {
@@ -111,21 +130,23 @@ impl Rows {
 
     /// Writes an append's cargo and then its row, or both at once where that is cheap.
     pub async fn write_append(&self, append: &mut Append, place: Place) -> Result<()> {
-        let (segment, placement, stored) = self.row_of(append, place)?;
-        let row = self.put(&segment, Expect::Absent)?;
+        let (segment, placement) = self.row_of(append, place)?;
+        let mut rows = vec![self.put(&segment, Expect::Absent)?];
+        rows.extend(marks(append, place));
+        rows.extend(append.beside_at(place));
         match placement {
-            Placement::Inline => {}
+            Placement::Inline | Placement::Shared(_) => {}
             Placement::Object => {
                 if !append.stowed {
-                    self.hold.stow_object(append.id, stored).await?;
+                    self.hold.stow_object(append.id, append.stored()).await?;
                 }
             }
             Placement::Items => {
                 let expiry = self.expiry(append, CARGO_KEPT_LONGER);
                 let mut writes =
-                    self.hold.item_writes(append.id, &stored, append.version, expiry)?;
-                if self.profile.groups_cheap && fits_group(&writes, &row) {
-                    writes.push(row);
+                    self.hold.item_writes(append.id, &append.stored(), append.version, expiry)?;
+                if self.profile.groups_cheap && fits_group(&writes, &rows) {
+                    writes.append(&mut rows);
                     return self.store.write_all(writes).await;
                 }
                 if !append.stowed {
@@ -134,7 +155,21 @@ impl Rows {
             }
         }
         append.stowed = true;
-        self.store.write(row).await
+        match rows.pop() {
+            Some(row) if rows.is_empty() => self.store.write(row).await,
+            last => {
+                rows.extend(last);
+                self.store.write_all(rows).await
+            }
+        }
+    }
+
+    pub async fn get(&self, place: Place) -> Result<Option<Segment>> {
+        let item = self.store.get(&Row::key(&self.lane, place)?).await?;
+        match item.map(|item| Row::decode(self.kind, &item)).transpose()? {
+            Some(Row::Segment(segment)) => Ok(Some(segment)),
+            Some(Row::Husk(_)) | None => Ok(None),
+        }
     }
 
     /// What a refused append found at its place.
@@ -153,15 +188,25 @@ impl Rows {
     pub async fn page(&self, scan: Scan) -> Result<SegmentPage> {
         let page = self.store.query(scan.0).await?;
         let mut segments = Vec::with_capacity(page.items.len());
+        let (mut first, mut last) = (None, None);
         for item in &page.items {
-            if let Row::Segment(segment) = Row::decode(self.kind, item)? {
+            let row = Row::decode(self.kind, item)?;
+            first = first.or(Some(row.place()));
+            last = Some(row.place());
+            if let Row::Segment(segment) = row {
                 segments.push(segment);
             }
         }
-        Ok(SegmentPage { segments, next: page.next.map(Scan) })
+        Ok(SegmentPage { segments, first, last, next: page.next.map(Scan) })
     }
 
     /// The last row before `end`, or of all, husks included.
+    /// Whether an append's cargo would travel outside its row.
+    pub fn needs_room(&self, append: &Append) -> Result<bool> {
+        let (_, placement) = self.row_of(append, Place::Number(u64::MAX))?;
+        Ok(placement != Placement::Inline)
+    }
+
     pub(crate) async fn last_row(&self, end: Option<Place>) -> Result<Option<Row>> {
         let mut scan = self.scan()?.reverse().limit(1);
         if let Some(end) = end {
@@ -190,7 +235,10 @@ impl Rows {
     /// The current row after a conflict, when it is still a segment.
     pub fn current(&self, error: &StoreError) -> Result<Option<Segment>> {
         let StoreError::Conflict(conflicts) = error else { return Ok(None) };
-        match &conflicts.first().current {
+        // The row is the last of a group: what else was written with it is not a segment.
+        let of_lane = |conflict: &&Conflict| conflict.key.partition == self.lane;
+        let found = conflicts.iter().find(of_lane);
+        match found.and_then(|conflict| conflict.current.as_ref()) {
             Some(item) => match Row::decode(self.kind, item)? {
                 Row::Segment(segment) => Ok(Some(segment)),
                 Row::Husk(_) => Ok(None),
@@ -217,26 +265,35 @@ impl Rows {
     }
 
     /// Removes a segment, if nobody has changed the row since it was read.
-    pub(crate) async fn remove(&self, segment: &Segment, removal: Removal) -> Result<Option<Husk>> {
+    pub(crate) async fn remove(
+        &self,
+        segment: &Segment,
+        removal: Removal,
+        also: Vec<Write>,
+    ) -> Result<Option<Husk>> {
         let expect = Expect::Version(segment.version);
         let (row, husk) = match removal {
             Removal::Delete => (Write::delete(Row::key(&self.lane, segment.place)?, expect), None),
             Removal::Husk(expiry) => {
                 let (place, id, count) = (segment.place, segment.id, segment.count);
-                let version = self.environment.version();
-                let husk = Husk { place, id, count, version, expiry };
+                let (version, carry) = (self.environment.version(), segment.carry);
+                let husk = Husk { place, id, count, version, expiry, carry };
                 (self.put_husk(&husk, expect)?, Some(husk))
             }
         };
         let expires = self.config.retention.is_some();
         let mut deletes = self.hold.item_deletes(segment.id, &segment.cargo, expires)?;
-        if self.profile.groups_cheap && !deletes.is_empty() && deletes.len() < GROUP_WRITES_MAX {
-            deletes.push(row);
-            self.store.write_all(deletes).await?;
-        } else {
-            self.store.write(row).await?;
-            self.discard_items(deletes).await;
+        let mut rows = also;
+        rows.push(row);
+        if self.profile.groups_cheap && deletes.len() + rows.len() <= GROUP_WRITES_MAX {
+            rows.append(&mut deletes);
         }
+        if rows.len() > 1 {
+            self.store.write_all(rows).await?;
+        } else if let Some(row) = rows.pop() {
+            self.store.write(row).await?;
+        }
+        self.discard_items(deletes).await;
         self.hold.discard_object(segment.id, &segment.cargo).await;
         Ok(husk)
     }
@@ -254,7 +311,19 @@ impl Rows {
     /// Removes the row that an append made, if nobody has touched it. The append can then be made anew.
     pub async fn undo(&self, append: &mut Append, place: Place) -> Result<()> {
         let expect = Expect::Version(append.version);
-        self.store.write(Write::delete(Row::key(&self.lane, place)?, expect)).await?;
+        let row = Write::delete(Row::key(&self.lane, place)?, expect);
+        let mut group: Vec<Write> =
+            append.marks.iter().map(|(_, once)| Write::delete(once.key.clone(), expect)).collect();
+        if let Some(Write { key, change: Change::Put { version, .. }, .. }) = &append.terms.beside {
+            group.push(Write::delete(key.clone(), Expect::Version(*version)));
+        }
+        if group.is_empty() {
+            self.store.write(row).await?;
+        } else {
+            // With the row go its marks, or the append made anew would find them and take itself for a repeat.
+            group.push(row);
+            self.store.write_all(group).await?;
+        }
         append.stowed = false;
         append.version = self.environment.version();
         Ok(())
@@ -271,7 +340,21 @@ impl Rows {
     }
 }
 
-fn fits_group(writes: &[Write], row: &Write) -> bool {
-    let bytes: usize = writes.iter().map(Write::size).sum::<usize>() + row.size();
-    writes.len() < GROUP_WRITES_MAX && bytes <= GROUP_BYTES_MAX
+/// The marks that go with an append at `place`.
+fn marks(append: &Append, place: Place) -> impl Iterator<Item = Write> {
+    let first = match place {
+        Place::Number(first) => first,
+        Place::Id(_) => 0,
+    };
+    append.marks.iter().map(move |(at, once)| {
+        let number = i64::try_from(first + *at as u64).unwrap_or(i64::MAX);
+        let attributes = once.note.clone().with("num", number);
+        let kept = Expiry::at(append.appended.plus(once.kept));
+        Write::put(once.key.clone(), attributes, Expect::Absent, append.version).expires(kept)
+    })
+}
+
+fn fits_group(cargo: &[Write], rows: &[Write]) -> bool {
+    let bytes: usize = cargo.iter().chain(rows).map(Write::size).sum();
+    cargo.len() + rows.len() <= GROUP_WRITES_MAX && bytes <= GROUP_BYTES_MAX
 }

@@ -57,6 +57,10 @@ impl Scan {
 pub struct SegmentPage {
     /// The segments, in the scan's order. Removed ones are left out.
     pub segments: Vec<Segment>,
+    /// The first row that was read, removed or not.
+    pub first: Option<Place>,
+    /// The last row that was read, removed or not.
+    pub last: Option<Place>,
     /// The scan that reads on; nothing when there is no more. The next page may turn out empty.
     pub next: Option<Scan>,
 }

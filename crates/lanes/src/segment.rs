@@ -11,7 +11,9 @@
 //! | `ref` | bytes | instead of `cargo`: the [reference](crate::cargo::CargoRef) to it |
 //! | `sum` | number | CRC-32 of id, time (8 bytes, big-endian), index and cargo |
 //! | `st` | bytes | the product's delivery state, when there is any |
-//! | `husk` | number | 1: the segment was removed; only `n`, `id` and this are left |
+//! | `end` | number | when its messages end, ms since 1970, when they do |
+//! | `f`, `b` | number | what a row of a sequenced lane [hands on](crate::Carry) |
+//! | `husk` | number | 1: the segment was removed; only `n`, `id`, `f`, `b`, `at` and this are left |
 //!
 //! The sort key is `s` and then the id (unordered) or the first message's number in 8 bytes, big-endian
 //! (sequenced).
@@ -23,6 +25,7 @@ use millpond_store::{
 };
 
 use crate::cargo::CargoRef;
+use crate::carry::Carry;
 use crate::index::Index;
 
 /// The first byte of every segment row's sort key.
@@ -87,12 +90,16 @@ pub struct Segment {
     pub appended: Timestamp,
     /// The product's delivery state; empty when there is none yet.
     pub state: Bytes,
+    /// When its messages end by the lane's retention at the time, if ever.
+    pub ends: Option<Timestamp>,
     /// Where its cargo is.
     pub cargo: CargoRef,
     /// The row's version: what the next change of it expects.
     pub version: Version,
     /// When the row ends, if ever.
     pub expiry: Option<Expiry>,
+    /// In a sequenced lane: what the row hands on to the next.
+    pub carry: Carry,
     pub(crate) index: IndexPlace,
     pub(crate) sum: u32,
 }
@@ -105,6 +112,7 @@ pub(crate) struct Husk {
     pub count: usize,
     pub version: Version,
     pub expiry: Option<Expiry>,
+    pub carry: Carry,
 }
 
 /// A row of a lane.
@@ -153,6 +161,7 @@ impl Segment {
             .with("sum", i64::from(self.sum));
         if let Place::Number(_) = self.place {
             attributes.set("id", self.id.as_bytes().to_vec());
+            self.carry.add_to(&mut attributes);
         }
         match &self.index {
             IndexPlace::Row(bytes) => attributes.set("idx", bytes.clone()),
@@ -164,6 +173,9 @@ impl Segment {
         }
         if !self.state.is_empty() {
             attributes.set("st", self.state.clone());
+        }
+        if let Some(ends) = self.ends {
+            attributes.set("end", number(ends.as_millis()));
         }
         attributes
     }
@@ -186,11 +198,12 @@ impl Segment {
 
 impl Husk {
     pub fn attributes(&self) -> Attributes {
-        let attributes = Attributes::new().with("husk", 1).with("n", number(self.count as u64));
-        match self.place {
-            Place::Number(_) => attributes.with("id", self.id.as_bytes().to_vec()),
-            Place::Id(_) => attributes,
+        let mut attributes = Attributes::new().with("husk", 1).with("n", number(self.count as u64));
+        if let Place::Number(_) = self.place {
+            attributes.set("id", self.id.as_bytes().to_vec());
+            self.carry.add_to(&mut attributes);
         }
+        attributes
     }
 }
 
@@ -222,8 +235,12 @@ impl Row {
         };
         let count = size(attributes, "n")?;
         let (version, expiry) = (item.version, item.expiry);
+        let carry = match place {
+            Place::Id(_) => Carry::default(),
+            Place::Number(_) => Carry::read(attributes)?,
+        };
         if attributes.get("husk").is_some() {
-            return Ok(Self::Husk(Husk { place, id, count, version, expiry }));
+            return Ok(Self::Husk(Husk { place, id, count, version, expiry, carry }));
         }
         let appended = attributes.number("at")?;
         let appended = u64::try_from(appended).map_err(|_| wrong("its time is negative"))?;
@@ -243,10 +260,25 @@ impl Row {
             Some(_) => return Err(wrong("its state is not bytes")),
             None => Bytes::new(),
         };
+        let ends = match attributes.get("end") {
+            Some(_) => Some(Timestamp::from_millis(size(attributes, "end")? as u64)),
+            None => None,
+        };
         let appended = Timestamp::from_millis(appended);
-        let segment =
-            Segment { place, id, count, appended, state, cargo, version, expiry, index, sum };
-        Ok(Self::Segment(segment))
+        Ok(Self::Segment(Segment {
+            place,
+            id,
+            count,
+            appended,
+            state,
+            ends,
+            cargo,
+            version,
+            expiry,
+            carry,
+            index,
+            sum,
+        }))
     }
 
     pub const fn place(&self) -> Place {
@@ -260,6 +292,13 @@ impl Row {
         match self {
             Self::Segment(segment) => segment.id,
             Self::Husk(husk) => husk.id,
+        }
+    }
+
+    pub const fn carry(&self) -> Carry {
+        match self {
+            Self::Segment(segment) => segment.carry,
+            Self::Husk(husk) => husk.carry,
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use millpond_store::{Environment, Monotonic, Timestamp};
 
+use crate::carry::Carry;
 use crate::limits::{HUSK_KEPT, TAIL_AGE_MAX};
 
 /// A sight of the tail.
@@ -12,6 +13,8 @@ use crate::limits::{HUSK_KEPT, TAIL_AGE_MAX};
 pub struct TailView {
     /// The number behind the last message.
     pub next: u64,
+    /// What the last row hands on.
+    pub carry: Carry,
     /// When it was seen.
     pub seen: Monotonic,
     /// The same moment by the wall clock.
@@ -28,7 +31,7 @@ pub struct Tail {
 struct View {
     latest: Option<TailView>,
     /// The greatest tail ever seen: it never goes back.
-    reached: Option<u64>,
+    reached: Option<(u64, Carry)>,
 }
 
 impl Tail {
@@ -46,17 +49,20 @@ impl Tail {
     }
 
     /// The tail was looked at, from `seen` on.
-    pub fn looked(&self, next: u64, seen: Monotonic) -> TailView {
+    pub fn looked(&self, next: u64, carry: Carry, seen: Monotonic) -> TailView {
         let mut view = self.lock();
-        let next = view.reached.map_or(next, |reached| reached.max(next));
-        let latest = TailView { next, seen, wall: self.environment.now() };
-        *view = View { latest: Some(latest), reached: Some(next) };
+        let (next, carry) = match view.reached {
+            Some((reached, carry)) if reached > next => (reached, carry),
+            _ => (next, carry),
+        };
+        let latest = TailView { next, carry, seen, wall: self.environment.now() };
+        *view = View { latest: Some(latest), reached: Some((next, carry)) };
         latest
     }
 
     /// A row that ends at `next` was met just now.
-    pub fn saw(&self, next: u64) {
-        self.looked(next, self.start_look());
+    pub fn saw(&self, next: u64, carry: Carry) {
+        self.looked(next, carry, self.start_look());
     }
 
     /// Look again before the next append.
@@ -66,7 +72,7 @@ impl Tail {
 
     /// The greatest tail ever seen.
     pub fn reached(&self) -> Option<u64> {
-        self.lock().reached
+        self.lock().reached.map(|(next, _)| next)
     }
 
     /// The last sight, if it can be relied on: recent, and with no jump of the wall clock since, which husks end by.

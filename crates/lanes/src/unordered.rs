@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use millpond_store::{Expiry, Result, UniqueId};
+use millpond_store::{Expiry, Result, UniqueId, Write};
 
 use crate::append::Append;
 use crate::commit::{Bounds, Commit, GroupCommit};
@@ -86,7 +86,7 @@ impl HasRows for UnorderedLane {
 
 impl Lane for UnorderedLane {
     /// Where a writer may still try again what it does not know to have worked, a husk stays for that long.
-    async fn finish(&self, segment: &Segment) -> Result<()> {
+    async fn finish_with(&self, segment: &Segment, also: Vec<Write>) -> Result<()> {
         let rows = self.rows();
         let window = rows.profile.outcome_window;
         let now = rows.environment.now();
@@ -95,7 +95,7 @@ impl Lane for UnorderedLane {
         } else {
             Removal::Husk(Some(Expiry::at(now.plus(window))))
         };
-        rows.remove(segment, removal).await.map(|_| ())
+        rows.remove(segment, removal, also).await.map(|_| ())
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use millpond_lanes::{
-    Ground, Lane as _, LaneConfig, Message, Segment, SequencedLane, UnorderedLane,
+    Given, Ground, Lane as _, LaneConfig, Message, Once, Segment, SequencedLane, UnorderedLane,
 };
 use millpond_store::{
-    Environment, Fault, FaultPlan, Faulty, Latency, MemoryStore, Query, Slow, Store, StoreError,
-    Timestamp, VirtualClock,
+    Attributes, Environment, Fault, FaultPlan, Faulty, Key, Latency, MemoryStore, Query, Slow,
+    Store, StoreError, Timestamp, VirtualClock,
 };
 use millpond_testing::lane_suite::{message, segments};
 
@@ -161,4 +161,25 @@ async fn a_caller_that_goes_away_takes_nothing_with_it() {
     }
     let partition = millpond_store::Partition::new("lane").unwrap();
     assert!(!store.query(Query::new(partition)).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn a_marked_append_that_took_too_long_is_not_taken_for_a_repeat() {
+    let (environment, _) = environment();
+    let faulty = Arc::new(Faulty::new(MemoryStore::new(&environment), &environment));
+    let ground = Ground::new(faulty.clone(), &environment);
+    let lane = SequencedLane::open(&ground, "lane", LaneConfig::QUEUE).unwrap();
+    lane.append(vec![message(0, 10)]).await.unwrap();
+    let once = Once {
+        key: Key::new("marks", b"1".to_vec()).unwrap(),
+        kept: Duration::from_secs(5 * 60 * 60),
+        note: Attributes::new(),
+    };
+    faulty.follow(FaultPlan::once(0, Fault::Delay(Duration::from_secs(20 * 60))));
+    let marked = Message { once: Some(once), ..message(1, 10) };
+    let given = lane.append_once(vec![marked.clone()]).await.unwrap().remove(0).unwrap();
+    assert_eq!(given, Given::New(1), "its own mark was in its way");
+    assert_eq!(segments(&lane).await.len(), 2, "the message is lost");
+    let again = lane.append_once(vec![marked]).await.unwrap().remove(0).unwrap();
+    assert!(matches!(again, Given::Known(_)), "{again:?}");
 }

@@ -20,5 +20,6 @@
 pub mod crash;
 mod lane;
 pub mod load;
+mod queue;
 mod report;
 mod verify;

@@ -79,6 +79,14 @@ pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> 
         parts.spawn(ended(lane.clone().append(sender)));
     }
     parts.spawn(ended(lane.finish()));
+    for queue in crate::queue::QueueLoad::open(&load.store, &load.environment, cycle).await? {
+        for sender in 0..crate::queue::SENDERS {
+            parts.spawn(ended(queue.clone().send(sender)));
+        }
+        for _ in 0..crate::queue::QueueLoad::receivers() {
+            parts.spawn(ended(queue.clone().receive()));
+        }
+    }
     parts.join_all().await;
     Ok(())
 }

@@ -20,6 +20,10 @@ pub(crate) enum Acknowledged {
     Appended { sender: u32, number: u64 },
     /// The messages of the sequenced lane below `number` were finished.
     Finished { number: u64 },
+    /// A sender sent its message `serial` to a queue.
+    Sent { stripe: u32, serial: u64 },
+    /// A receiver acknowledged a sender's message `serial`.
+    Acked { stripe: u32, serial: u64 },
 }
 
 impl fmt::Display for Acknowledged {
@@ -31,6 +35,8 @@ impl fmt::Display for Acknowledged {
             Self::Grouped { stripe, number } => write!(f, "grouped {stripe} {number}"),
             Self::Appended { sender, number } => write!(f, "appended {sender} {number}"),
             Self::Finished { number } => write!(f, "finished 0 {number}"),
+            Self::Sent { stripe, serial } => write!(f, "sent {stripe} {serial}"),
+            Self::Acked { stripe, serial } => write!(f, "acked {stripe} {serial}"),
         }
     }
 }
@@ -50,6 +56,8 @@ impl FromStr for Acknowledged {
             "grouped" => Self::Grouped { stripe, number },
             "appended" => Self::Appended { sender: stripe, number },
             "finished" => Self::Finished { number },
+            "sent" => Self::Sent { stripe, serial: number },
+            "acked" => Self::Acked { stripe, serial: number },
             _ => bail!("no such report: {line:?}"),
         })
     }
@@ -68,6 +76,8 @@ mod tests {
             Acknowledged::Grouped { stripe: 1, number: 0 },
             Acknowledged::Appended { sender: 7, number: 11 },
             Acknowledged::Finished { number: 12 },
+            Acknowledged::Sent { stripe: 2, serial: 13 },
+            Acknowledged::Acked { stripe: 2, serial: 14 },
         ] {
             assert_eq!(report.to_string().parse::<Acknowledged>().unwrap(), report);
         }

@@ -9,6 +9,7 @@ use millpond_store::{Environment, Partition, Query, Store, collect};
 
 use crate::lane::LaneExpected;
 use crate::load::{GROUP, STRIPES, content, counter_key, group_key, number_of};
+use crate::queue::QueueExpected;
 use crate::report::Acknowledged;
 
 /// Everything acknowledged so far, through all cycles.
@@ -18,6 +19,7 @@ pub(crate) struct Expected {
     counter: u64,
     groups: BTreeMap<u32, u64>,
     lane: LaneExpected,
+    queues: QueueExpected,
     pub acknowledged: u64,
 }
 
@@ -50,6 +52,8 @@ impl Expected {
             }
             Acknowledged::Appended { number, .. } => self.lane.appended(number),
             Acknowledged::Finished { number } => self.lane.finished(number),
+            Acknowledged::Sent { stripe, serial } => self.queues.sent(stripe, serial),
+            Acknowledged::Acked { stripe, serial } => self.queues.acked(stripe, serial),
         }
     }
 
@@ -76,6 +80,7 @@ impl Expected {
         );
         self.counter = counter;
         self.lane.check(&store).await.context("the sequenced lane")?;
+        self.queues.check(&store).await.context("the queue")?;
         store.close().await;
         Ok(())
     }

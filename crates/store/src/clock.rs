@@ -127,6 +127,16 @@ impl VirtualClock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).wall = now;
     }
 
+    /// How long until the first of those that sleep wakes; nothing when nobody sleeps.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Duration> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // A sleep that was cancelled wakes nobody.
+        state.sleepers.retain(|_, sleeper| !sleeper.is_closed());
+        let ((wakes_at, _), _) = state.sleepers.first_key_value()?;
+        Some(wakes_at.saturating_sub(state.elapsed))
+    }
+
     /// How many sleep at present.
     #[must_use]
     pub fn sleepers(&self) -> usize {

@@ -29,6 +29,13 @@ macro_rules! lane_suite {
             lane_suite::a_scan_from_a_number_begins_with_its_segment,
             lane_suite::stale_updates_are_refused,
             lane_suite::damage_is_refused,
+            lane_once::a_marked_message_is_appended_once,
+            lane_once::repeats_keep_their_neighbours,
+            lane_once::racing_marks_have_one_winner,
+            lane_once::a_mark_and_its_message_are_stored_together,
+            lane_once::ends_are_told_and_rows_stay_when_they_are_to,
+            lane_once::a_removal_and_what_goes_with_it_are_one,
+            lane_once::an_append_with_an_id_is_made_once,
             lane_faults::every_request_of_every_operation_may_fail,
         }
     };
@@ -105,7 +112,7 @@ pub async fn messages_of_every_size_come_back(subject: &Subject) {
                 placements.insert(match segment.cargo {
                     CargoRef::Inline(_) => "inline",
                     CargoRef::Items { .. } => "items",
-                    CargoRef::Object { .. } => "object",
+                    CargoRef::Object { .. } | CargoRef::Shared { .. } => "object",
                 });
                 let index = segment.index().unwrap().expect("queues' rows have their index");
                 assert_eq!(index.entries().len(), segment.count);

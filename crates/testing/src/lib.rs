@@ -16,15 +16,31 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
+    clippy::large_futures,
     reason = "this crate is test code: a broken expectation ends the test"
 )]
 
 pub mod conformance;
+pub mod faulty_objects;
 pub mod isolation;
 pub mod lane_faults;
 pub mod lane_model;
+pub mod lane_once;
 pub mod lane_suite;
+pub mod log_faults;
+pub mod log_history;
+pub mod log_model;
+pub mod log_suite;
+mod pace;
+pub mod queue_model;
+pub mod queue_operations;
+pub mod queue_suite;
+pub mod queue_worker_suite;
+pub mod sequencer_faults;
+pub mod sequencer_model;
+pub mod sequencer_suite;
 pub mod store_model;
 mod subject;
 
+pub use pace::{Watched, in_virtual_time};
 pub use subject::{Subject, bounded};

@@ -8,9 +8,9 @@ use self::count::Counts;
 use crate::metadata::Metadata;
 use crate::report::{Finished, Outcome};
 use crate::workspace::Workspace;
-use crate::{cost, crash, dynamodb_local, tidy};
+use crate::{crash, dynamodb_local, tidy};
 
-/// Run everything that CI runs: tidy, all tests, the second DynamoDB engine, cost and crashes.
+/// Run everything that CI runs: tidy, all tests (those of cost among them), the second DynamoDB engine and crashes.
 ///
 /// Every step runs, also after another failed. The summary at the end says how each one went; what
 /// could not run here is SKIPPED with the reason. The last line counts tests.
@@ -45,11 +45,6 @@ const STEPS: &[Step] = &[
         name: "dynamodb-local",
         needs: Some(("millpond-dynamodb", "test", "local")),
         run: dynamodb_local::step,
-    },
-    Step {
-        name: "cost",
-        needs: Some(("millpond-dynamodb", "test", "cost")),
-        run: |workspace, counts| counts.run(&mut cost::command(workspace)),
     },
     Step {
         name: "crash",

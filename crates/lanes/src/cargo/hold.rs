@@ -11,6 +11,7 @@ use millpond_store::{
 
 use super::objects::Objects;
 use super::reference::CargoRef;
+use crate::append::Slot;
 use crate::limits::{CARGO_CHUNK_BYTES, CARGO_REQUESTS_MAX};
 
 /// Where a cargo goes.
@@ -19,6 +20,7 @@ pub enum Placement {
     Inline,
     Items,
     Object,
+    Shared(Slot),
 }
 
 /// The cargo of one lane.
@@ -29,6 +31,8 @@ pub struct Hold {
     objects: Option<Objects>,
     object_bytes_min: usize,
     lane: Partition,
+    /// Where the objects are that it shares with other lanes.
+    shelf: Option<Partition>,
     partition: Partition,
 }
 
@@ -38,10 +42,11 @@ impl Hold {
         objects: Option<Objects>,
         object_bytes_min: usize,
         lane: Partition,
+        shelf: Option<Partition>,
     ) -> Result<Self> {
         let partition = Partition::new(format!("{lane}#cargo"))?;
         let profile = store.profile();
-        Ok(Self { store, profile, objects, object_bytes_min, lane, partition })
+        Ok(Self { store, profile, objects, object_bytes_min, lane, shelf, partition })
     }
 
     /// Where a cargo of `len` bytes goes, beside a row that has `row` bytes without it.
@@ -108,6 +113,13 @@ impl Hold {
         })
     }
 
+    fn shelf(&self) -> Result<&Partition> {
+        self.shelf.as_ref().ok_or_else(|| {
+            let place = format!("lane {}", self.lane);
+            StoreError::corrupt(place, "it names a shared object, and its lane shares none")
+        })
+    }
+
     /// Reads a cargo.
     pub async fn fetch(&self, id: UniqueId, reference: &CargoRef) -> Result<Bytes> {
         let (bytes, place) = match reference {
@@ -115,6 +127,11 @@ impl Hold {
             CargoRef::Object { .. } => {
                 let objects = self.objects()?;
                 (objects.get(&objects.path(&self.lane, id)).await?, "object")
+            }
+            CargoRef::Shared { object, offset, len } => {
+                let objects = self.objects()?;
+                let path = objects.path(self.shelf()?, *object);
+                (objects.get_range(&path, *offset, *len).await?, "shared object")
             }
             CargoRef::Items { len } => {
                 (self.fetch_items(id, CargoRef::chunks(*len)).await?, "items")
@@ -190,7 +207,8 @@ impl Hold {
         }
     }
 
-    /// Removes a cargo's object, if it has one. A failure is not the caller's: the sweep will come by.
+    /// Removes a cargo's object, if it has one of its own. A failure is not the caller's: the sweep will come by,
+    /// as it does for objects that lanes share.
     pub async fn discard_object(&self, id: UniqueId, reference: &CargoRef) {
         let (CargoRef::Object { .. }, Some(objects)) = (reference, &self.objects) else { return };
         let path = objects.path(&self.lane, id);

@@ -8,10 +8,12 @@
 mod hold;
 mod objects;
 mod reference;
+mod shelf;
 mod sweep;
 
 pub use objects::Objects;
 pub use reference::CargoRef;
+pub use shelf::Shelf;
 pub use sweep::{Sweep, SweepReport, sweep};
 
 pub(crate) use hold::{Hold, Placement};

@@ -70,6 +70,22 @@ impl Objects {
         }
     }
 
+    /// A part of an object.
+    pub(super) async fn get_range(&self, path: &Path, offset: u64, len: usize) -> Result<Bytes> {
+        let range = offset..offset.saturating_add(len as u64);
+        match self.store.get_range(path, range).await {
+            Ok(bytes) => {
+                self.count(Operation::ObjectGet, bytes.len());
+                Ok(bytes)
+            }
+            Err(object_store::Error::NotFound { .. }) => Err(StoreError::corrupt(
+                format!("object {path}"),
+                "a row names it, but it is not there",
+            )),
+            Err(error) => Err(failed("object get", path, error)),
+        }
+    }
+
     /// Deletes an object; one that is gone already is fine.
     pub(super) async fn delete(&self, path: &Path) -> Result<()> {
         self.count(Operation::ObjectDelete, 0);

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use millpond_store::{Operation, Result, StoreError, Timestamp, UniqueId};
+use object_store::ObjectMeta;
+use object_store::path::Path;
 
-use super::objects::failed;
+use super::objects::{Objects, failed};
 use crate::config::Ground;
 use crate::limits::ORPHAN_AGE_MIN;
 use crate::rows::Rows;
@@ -71,12 +73,27 @@ pub async fn sweep(ground: &Ground, sweep: &Sweep) -> Result<SweepReport> {
     let now = ground.environment.now();
     let age_min = sweep.age_min.max(ORPHAN_AGE_MIN);
 
-    objects.count(Operation::ObjectList, 0);
-    let listed = objects.store().list(Some(&prefix));
-    let listed: Vec<_> =
-        listed.try_collect().await.map_err(|error| failed("object list", &prefix, error))?;
+    let listed = list(objects, &prefix).await?;
     let named = named_objects(&rows).await?;
+    remove_unnamed(objects, listed, &named, now, age_min, sweep.dry_run).await
+}
 
+/// Everything under `prefix`.
+pub(super) async fn list(objects: &Objects, prefix: &Path) -> Result<Vec<ObjectMeta>> {
+    objects.count(Operation::ObjectList, 0);
+    let listed = objects.store().list(Some(prefix));
+    listed.try_collect().await.map_err(|error| failed("object list", prefix, error))
+}
+
+/// Judges objects that were listed before `named` was read.
+pub(super) async fn remove_unnamed(
+    objects: &Objects,
+    listed: Vec<ObjectMeta>,
+    named: &HashSet<UniqueId>,
+    now: Timestamp,
+    age_min: Duration,
+    dry_run: bool,
+) -> Result<SweepReport> {
     let mut report = SweepReport::default();
     for object in listed {
         report.objects += 1;
@@ -91,7 +108,7 @@ pub async fn sweep(ground: &Ground, sweep: &Sweep) -> Result<SweepReport> {
         } else {
             report.orphans += 1;
             report.orphan_bytes += object.size;
-            if !sweep.dry_run {
+            if !dry_run {
                 objects.delete(&object.location).await?;
                 report.removed += 1;
             }

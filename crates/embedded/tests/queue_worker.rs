@@ -1,0 +1,22 @@
+//! Workers and limits over the embedded engine.
+#![allow(clippy::unwrap_used, reason = "a test's helper: a failure ends the test")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::Kept;
+use millpond_embedded::Durability;
+use millpond_testing::Subject;
+
+async fn embedded() -> Subject {
+    Subject::new(|environment| {
+        Box::pin(async move {
+            let fast = Durability::UnsafeNoSync;
+            Arc::new(Kept::open(&environment, |options| options.durability(fast)).await) as _
+        })
+    })
+    .await
+}
+
+millpond_testing::queue_worker_suite!(embedded);

@@ -1,0 +1,116 @@
+//! Bringing dead letters back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::ClientCore;
+use super::moves::Source;
+use super::receive::Receive;
+use super::settle::Settle;
+use crate::counters::Event;
+use crate::error::{QueueError, Result};
+use crate::head::Head;
+use crate::message::Delivery;
+use crate::names::{ClientId, QueueName};
+use crate::queues::Queues;
+
+/// Messages that are moved at a time.
+const EACH: usize = 10;
+
+/// How to bring dead letters back.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Redrive {
+    /// The queue that they go to. Default: the one that each came from.
+    pub to: Option<String>,
+    /// Most messages a second. Default: as fast as it goes.
+    pub rate: Option<f64>,
+    /// Most messages. Default: all that are there.
+    pub max: Option<usize>,
+}
+
+/// What a redrive did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Redriven {
+    /// Messages that were brought back.
+    pub moved: usize,
+    /// Messages that stay, since they say no queue to go to.
+    pub homeless: usize,
+}
+
+impl ClientCore {
+    pub async fn redrive(self: &Arc<Self>, how: &Redrive) -> Result<Redriven> {
+        if how.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+            return Err(QueueError::invalid("rate", "is not a positive number"));
+        }
+        let queues = Queues { root: Arc::clone(&self.queue.root) };
+        if let Some(to) = &how.to {
+            queues.open(to).await?;
+        }
+        let clock = Arc::clone(&self.queue.root.environment().clock);
+        let mut done = Redriven::default();
+        let most = how.max.unwrap_or(usize::MAX);
+        while done.moved < most {
+            let ask = Receive::up_to(EACH.min(most - done.moved));
+            let dead = self.receive(&ask).await?;
+            if dead.is_empty() {
+                return Ok(done);
+            }
+            for message in dead {
+                match self.bring_back(&queues, how, &message).await {
+                    Ok(true) => done.moved += 1,
+                    Ok(false) => done.homeless += 1,
+                    Err(error) => {
+                        let back = Settle::GiveBack { delay: Duration::ZERO, error: None };
+                        let _ = self.settle(&[(message.receipt, back)]).await;
+                        return Err(error);
+                    }
+                }
+                if let Some(rate) = how.rate {
+                    clock.sleep(Duration::from_secs_f64(1.0 / rate)).await;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Moves one message that is on loan. Says whether it had somewhere to go; if not, it stays on loan for now, so
+    /// that the next receive does not find it again.
+    async fn bring_back(
+        self: &Arc<Self>,
+        queues: &Queues,
+        how: &Redrive,
+        message: &Delivery,
+    ) -> Result<bool> {
+        let origin = message.origin.as_ref();
+        let Some(to) = how.to.as_deref().or(origin.map(|origin| origin.queue.as_str())) else {
+            return Ok(false);
+        };
+        let name = QueueName::new(to)?;
+        let client = ClientId::new(origin.map_or(self.id.as_str(), |origin| &origin.client))?;
+        let other = queues.open(name.as_str()).await?.core.client(&client)?;
+        let head = Head {
+            attributes: message.attributes.clone(),
+            group: message.group.clone(),
+            dedup_id: message.dedup_id.clone(),
+            trace: message.trace.clone(),
+            origin: None,
+            shared: None,
+        };
+        let stored = millpond_lanes::Message {
+            body: message.body.clone(),
+            group: super::send::group_hash(message.group.as_deref()),
+            ..millpond_lanes::Message::default()
+        };
+        // When it was first received is the same however often this is tried, and recent as a rule: processes that have
+        // read on do not look far back.
+        other
+            .accept(&stored, &head, &Source::of(self, &message.id, message.first_received))
+            .await?;
+        let finish = Settle::Finish { success: true, result: bytes::Bytes::new() };
+        for outcome in self.settle(&[(message.receipt.clone(), finish)]).await? {
+            outcome?;
+        }
+        self.count(Event::Redriven, 1);
+        Ok(true)
+    }
+}
