@@ -8,8 +8,9 @@
 
 mod support;
 
-use millpond_testing::queue_model::{self, Setting};
+use millpond_testing::queue_model::Setting;
 use millpond_testing::queue_operations::operations;
+use millpond_testing::queue_runs;
 use millpond_testing::queue_suite;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use support::world::dynoxide;
@@ -31,7 +32,7 @@ proptest! {
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(async { queue_model::check(&dynoxide().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&dynoxide().await, setting, operations).await });
     }
 
     #[test]
@@ -47,6 +48,6 @@ proptest! {
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(async { queue_model::check(&dynoxide().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&dynoxide().await, setting, operations).await });
     }
 }

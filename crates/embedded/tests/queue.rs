@@ -8,8 +8,9 @@ use std::sync::Arc;
 use common::Kept;
 use millpond_embedded::Durability;
 use millpond_testing::Subject;
-use millpond_testing::queue_model::{self, Setting};
+use millpond_testing::queue_model::Setting;
 use millpond_testing::queue_operations::operations;
+use millpond_testing::queue_runs;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 async fn embedded() -> Subject {
@@ -35,7 +36,7 @@ proptest! {
     ) {
         let setting = Setting { strict, dead_letters, faults: None };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        runtime.block_on(async { queue_model::check(&embedded().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&embedded().await, setting, operations).await });
     }
 
     #[test]
@@ -47,6 +48,6 @@ proptest! {
     ) {
         let setting = Setting { strict, dead_letters, faults: Some(seed) };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        runtime.block_on(async { queue_model::check(&embedded().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&embedded().await, setting, operations).await });
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use millpond_store::MemoryStore;
 use millpond_testing::Subject;
-use millpond_testing::queue_model::{self, Setting};
+use millpond_testing::queue_model::Setting;
 use millpond_testing::queue_operations::operations;
+use millpond_testing::queue_runs;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 async fn memory() -> Subject {
@@ -28,7 +29,7 @@ proptest! {
     ) {
         let setting = Setting { strict, dead_letters, faults: None };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async { queue_model::check(&memory().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&memory().await, setting, operations).await });
     }
 
     #[test]
@@ -40,6 +41,6 @@ proptest! {
     ) {
         let setting = Setting { strict, dead_letters, faults: Some(seed) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async { queue_model::check(&memory().await, setting, operations).await });
+        runtime.block_on(async { queue_runs::check(&memory().await, setting, operations).await });
     }
 }

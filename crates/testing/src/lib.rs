@@ -34,6 +34,7 @@ pub mod log_suite;
 mod pace;
 pub mod queue_model;
 pub mod queue_operations;
+pub mod queue_runs;
 pub mod queue_suite;
 pub mod queue_worker_suite;
 pub mod sequencer_faults;
