@@ -88,7 +88,10 @@ impl ClientCore {
                 let rule = self.judge_backlog(scanned, all, config, need).await?;
                 self.look_loose(scanned, all, scanned.end, need).await?;
                 if is_idle(all, scanned.end) && !std::mem::replace(&mut scanned.refreshed, true) {
-                    self.refresh_loose(scanned, all).await?;
+                    for (lane, view) in (0_u8..).zip(all) {
+                        let stale = lock(view).held_by_others(scanned.now, REQUESTS_MAX);
+                        self.look_again(scanned, lane, stale).await?;
+                    }
                 }
                 Ok(rule)
             }
@@ -290,50 +293,24 @@ impl ClientCore {
             let is_idle = !lock(view).has_ready();
             if is_idle && !flag(&scanned.looked_again, usize::from(lane)) {
                 set(&mut scanned.looked_again, usize::from(lane), true);
-                self.refresh_strict(scanned, lane, view).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks again at segments in which others hold messages: they may have given them back.
-    async fn refresh_loose(&self, scanned: &Scanned, all: &[Mutex<LooseView>]) -> Result<()> {
-        for (lane, view) in (0_u8..).zip(all) {
-            let stale = lock(view).held_by_others(scanned.now, REQUESTS_MAX);
-            let of = scanned.lanes.get(usize::from(lane)).ok_or_else(|| no_lane(lane))?;
-            let reads = join_all(stale.iter().map(|place| of.get(*place))).await;
-            for (place, read) in stale.into_iter().zip(reads) {
-                let now = self.now();
-                match read? {
-                    Some(segment) => {
-                        let config = self.queue.known_config();
-                        lock(view).saw(SegmentView::of(segment, &config)?, now, false);
-                    }
-                    None => lock(view).finished(place, now),
-                }
+                let stale = lock(view).held_by_others(scanned.now, REQUESTS_MAX);
+                self.look_again(scanned, lane, stale).await?;
             }
         }
         Ok(())
     }
 
     /// Looks again at segments in which others hold messages: they may have given them back, or be done.
-    async fn refresh_strict(
-        &self,
-        scanned: &Scanned,
-        lane: u8,
-        view: &Mutex<StrictView>,
-    ) -> Result<()> {
-        let stale = lock(view).held_by_others(scanned.now, REQUESTS_MAX);
+    async fn look_again(&self, scanned: &Scanned, lane: u8, stale: Vec<Place>) -> Result<()> {
         let of = scanned.lanes.get(usize::from(lane)).ok_or_else(|| no_lane(lane))?;
         let reads = join_all(stale.iter().map(|place| of.get(*place))).await;
         for (place, read) in stale.into_iter().zip(reads) {
-            let now = self.now();
             match read? {
                 Some(segment) => {
-                    let config = self.queue.known_config();
-                    lock(view).saw(SegmentView::of(segment, &config)?, now, false);
+                    let view = SegmentView::of(segment, &self.queue.known_config())?;
+                    self.saw(lane, view, self.now(), false);
                 }
-                None => lock(view).finished(place, now),
+                None => self.finished(lane, place, self.now()),
             }
         }
         Ok(())
