@@ -192,7 +192,14 @@ pub async fn read_all(topic: &Topic, partition: u32) -> Vec<Record> {
     loop {
         let Batch { records: found, gap, next, more, .. } =
             topic.read(partition, from, 100).await.unwrap();
-        assert_eq!(gap, None);
+        if let Some(gap) = gap {
+            // A removal whose caller gave up may still be under way: then the start has moved behind the gap.
+            assert!(records.is_empty(), "partition {partition}: {gap:?} is not at its head");
+            let earliest = topic.seek(partition, millpond_log::Seek::Earliest).await.unwrap();
+            assert!(earliest >= gap.to, "partition {partition}: {gap:?}, but it starts at {earliest}");
+            from = earliest;
+            continue;
+        }
         for record in found {
             assert_eq!(record.offset, from, "partition {partition} has a hole");
             from += 1;
