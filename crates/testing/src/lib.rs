@@ -42,6 +42,7 @@ pub mod sequencer_model;
 pub mod sequencer_suite;
 pub mod store_model;
 mod subject;
+mod sweep;
 
 pub use pace::{Watched, in_virtual_time};
 pub use subject::{Subject, bounded};

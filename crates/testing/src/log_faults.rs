@@ -13,14 +13,12 @@ use millpond_log::{
     AppendOptions, Consumer, ConsumerOptions, GroupConfig, Log, LogError, ProducerId, Result, Seek,
     Sequence, Start, Topic, TopicConfig,
 };
-use millpond_store::{Certainty, Fault, FaultPlan, Faulty, Store};
+use millpond_store::{Certainty, FaultPlan, Faulty, Store};
 use object_store::memory::InMemory;
 
 use crate::faulty_objects::{FaultyObjects, ObjectFault};
 use crate::log_suite::{LogSubject, append, number, read_all, record};
-
-const FAULTS: [Fault; 5] =
-    [Fault::Conflict, Fault::Definite, Fault::Throttle, Fault::UnknownBefore, Fault::UnknownAfter];
+use crate::sweep::{is_remote, plans};
 
 /// Requests at most for one operation: more would be a defect of its own.
 const REQUESTS_MAX: u64 = 80;
@@ -227,17 +225,10 @@ pub async fn every_request_of_every_log_operation_may_fail(world: &LogSubject) {
         calm.operate(operation).await.unwrap_or_else(|e| panic!("{operation:?}: {e}"));
         let (requests, object_requests) = (calm.faulty.requests(), calm.objects.requests());
         assert!((1..=REQUESTS_MAX).contains(&requests), "{requests} requests: {operation:?}");
-        for at in 0..requests {
-            for (number, fault) in FAULTS.into_iter().enumerate() {
-                for storm in storms(world, number + at as usize) {
-                    let later = (at + 1..at + 1 + storm).map(|later| (later, Fault::Definite));
-                    let plan = FaultPlan::Script(later.chain([(at, fault)]).collect());
-                    let case = format!("{operation:?}, {fault:?} at {at}, {storm} more");
-                    try_one(world, operation, &case, |world| world.faulty.follow(plan.clone()))
-                        .await;
-                    cases += 1;
-                }
-            }
+        for (name, plan) in plans(&*world.subject.store, requests, STORM) {
+            let case = format!("{operation:?}, {name}");
+            try_one(world, operation, &case, |world| world.faulty.follow(plan.clone())).await;
+            cases += 1;
         }
         for at in 0..object_requests {
             for fault in [ObjectFault::Before, ObjectFault::After] {
@@ -251,14 +242,13 @@ pub async fn every_request_of_every_log_operation_may_fail(world: &LogSubject) {
             }
         }
     }
-    assert!(cases >= 250, "too few cases: {cases}");
+    assert!(cases >= 150, "too few cases: {cases}");
 }
 
-/// How many requests fail behind the first: none, and more than retries get out of. Where each request goes over the
-/// network, one of the two, in turn: the logic above the store is the same everywhere.
+/// How many requests to the object store fail behind the first: none, and more than retries get out of; over a network
+/// one of the two, in turn.
 fn storms(world: &LogSubject, turn: usize) -> Vec<u64> {
-    let is_remote = world.subject.store.profile().outcome_window > Duration::ZERO;
-    match (is_remote, turn % 2) {
+    match (is_remote(&*world.subject.store), turn % 2) {
         (false, _) => vec![0, STORM],
         (true, 0) => vec![0],
         (true, _) => vec![STORM],

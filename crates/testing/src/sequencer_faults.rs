@@ -7,16 +7,17 @@
 use millpond_sequencer::{
     Advance, Config, Entry, GapPolicy, Output, Result, Sequencer, SequencerError,
 };
-use millpond_store::{Fault, FaultPlan};
+use millpond_store::FaultPlan;
 
 use crate::sequencer_suite::{World, message};
 use crate::subject::Subject;
-
-const FAULTS: [Fault; 5] =
-    [Fault::Conflict, Fault::Definite, Fault::Throttle, Fault::UnknownBefore, Fault::UnknownAfter];
+use crate::sweep::{is_remote, plans};
 
 /// Requests at most for one operation: more would be a defect of its own.
 const REQUESTS_MAX: u64 = 24;
+
+/// More than the retries of all layers together.
+const STORM: u64 = 500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -126,26 +127,9 @@ const fn expected_next(operation: Operation) -> u64 {
     }
 }
 
-fn plans(requests: u64, storms: bool) -> Vec<(String, FaultPlan)> {
-    let mut plans = Vec::new();
-    for at in 0..requests {
-        for fault in FAULTS {
-            plans.push((format!("{fault:?} at request {at}"), FaultPlan::once(at, fault)));
-            if !storms {
-                continue;
-            }
-            let storm = (at + 1..at + 500).map(|later| (later, Fault::Definite));
-            let storm = storm.chain([(at, fault)]).collect();
-            let name = format!("{fault:?} at request {at}, then a storm");
-            plans.push((name, FaultPlan::Script(storm)));
-        }
-    }
-    plans
-}
-
 /// Every operation, every request, every fault, and each of those who may come next.
 pub async fn every_request_of_every_sequencer_operation_may_fail(subject: &Subject) {
-    let remote = subject.store.profile().relaxed_cheaper;
+    let remote = is_remote(&*subject.store);
     for operation in OPERATIONS {
         let (world, _) = prepared(subject, operation).await;
         world.calm();
@@ -155,10 +139,12 @@ pub async fn every_request_of_every_sequencer_operation_may_fail(subject: &Subje
         let reached = calm.cursor("q").await.unwrap().unwrap().next;
         assert_eq!(reached, expected_next(operation), "{operation:?}");
         assert!((1..=REQUESTS_MAX).contains(&requests), "{operation:?}: {requests} requests");
-        for (number, (name, plan)) in plans(requests, !remote).into_iter().enumerate() {
+        for (number, (name, plan)) in
+            plans(&*subject.store, requests, STORM).into_iter().enumerate()
+        {
             for (turn, next) in [Next::Retry, Next::OtherPut, Next::Sweeper].into_iter().enumerate()
             {
-                // Over a network faults come alone, and each has one successor, by turns: all would take minutes.
+                // Over a network each has one successor, by turns: all would take minutes.
                 if remote && number % 3 != turn {
                     continue;
                 }

@@ -196,7 +196,10 @@ pub async fn read_all(topic: &Topic, partition: u32) -> Vec<Record> {
             // A removal whose caller gave up may still be under way: then the start has moved behind the gap.
             assert!(records.is_empty(), "partition {partition}: {gap:?} is not at its head");
             let earliest = topic.seek(partition, millpond_log::Seek::Earliest).await.unwrap();
-            assert!(earliest >= gap.to, "partition {partition}: {gap:?}, but it starts at {earliest}");
+            assert!(
+                earliest >= gap.to,
+                "partition {partition}: {gap:?}, but it starts at {earliest}"
+            );
             from = earliest;
             continue;
         }

@@ -11,16 +11,17 @@ use millpond_queue::{
     Client, DeadLetters, Event, Message, Nack, QueueConfig, Queues, Receipt, Receive, Redrive,
     Result, StatusKeeping,
 };
-use millpond_store::{Certainty, Fault, FaultPlan, Faulty, Store};
+use millpond_store::{Certainty, FaultPlan, Faulty, Store};
 
 use super::{drain, elsewhere, name, process, seconds, take, texts};
 use crate::subject::Subject;
-
-const FAULTS: [Fault; 4] =
-    [Fault::Conflict, Fault::Definite, Fault::UnknownBefore, Fault::UnknownAfter];
+use crate::sweep::plans;
 
 /// Requests at most for one operation: more would be a defect of its own.
 const REQUESTS_MAX: u64 = 40;
+
+/// More than the retries of all layers together.
+const STORM: u64 = 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -228,25 +229,7 @@ impl<'a> World<'a> {
     }
 }
 
-fn plans(requests: u64, storms: bool) -> Vec<(String, FaultPlan)> {
-    let mut plans = Vec::new();
-    for at in 0..requests {
-        for fault in FAULTS {
-            plans.push((format!("{fault:?} at request {at}"), FaultPlan::once(at, fault)));
-            if !storms {
-                continue;
-            }
-            let storm = (at + 1..at + 30).map(|later| (later, Fault::Definite));
-            let storm = FaultPlan::Script(storm.chain([(at, fault)]).collect());
-            plans.push((format!("{fault:?} at request {at}, then a storm"), storm));
-        }
-    }
-    plans
-}
-
 async fn every_request(subject: &Subject, strict: bool) {
-    // Where requests are dear, faults come alone.
-    let storms = subject.store.profile().groups_cheap;
     for operation in OPERATIONS {
         let mut calm = World::new(subject, strict, operation).await;
         calm.faulty.follow(FaultPlan::None);
@@ -254,7 +237,7 @@ async fn every_request(subject: &Subject, strict: bool) {
         let requests = calm.faulty.requests();
         assert!((1..=REQUESTS_MAX).contains(&requests), "{requests} requests for {operation:?}");
         calm.check(operation, "without faults").await;
-        for (plan_name, plan) in plans(requests, storms) {
+        for (plan_name, plan) in plans(&*subject.store, requests, STORM) {
             let case = format!("{operation:?}, {plan_name}, strict {strict}");
             let mut world = World::new(subject, strict, operation).await;
             world.faulty.follow(plan);
