@@ -55,6 +55,6 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
     Ok(if well { Outcome::Ok } else { Outcome::failed("see how to repeat it above") })
 }
 
-fn seed_from_clock() -> Result<u64> {
+pub(crate) fn seed_from_clock() -> Result<u64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs())
 }

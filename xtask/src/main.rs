@@ -11,6 +11,7 @@ mod crash;
 mod dynamodb_local;
 mod metadata;
 mod report;
+mod sim;
 mod test;
 mod tidy;
 mod workspace;
@@ -36,6 +37,7 @@ enum Command {
     DynamodbLocal(dynamodb_local::Args),
     Cost(cost::Args),
     Crash(crash::Args),
+    Sim(sim::Args),
     Bench(bench::Args),
 }
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
+        Command::Sim(args) => sim::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     };
     match result {

@@ -1,4 +1,5 @@
-//! Crash loops: a real process is killed under load, and nothing that it acknowledged may be lost.
+//! Crash loops: a real process is killed under load, and nothing that it acknowledged may be lost. And [simulated
+//! worlds](simulation), in which a seed decides what happens.
 //!
 //! One cycle of [`crash::run`]: start this program again as a worker, read what it reports as acknowledged, kill it
 //! at a random moment, open its store and compare. The same store goes through all cycles.
@@ -22,4 +23,5 @@ mod lane;
 pub mod load;
 mod queue;
 mod report;
+pub mod simulation;
 mod verify;

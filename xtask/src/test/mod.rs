@@ -8,9 +8,10 @@ use self::count::Counts;
 use crate::metadata::Metadata;
 use crate::report::{Finished, Outcome};
 use crate::workspace::Workspace;
-use crate::{crash, dynamodb_local, tidy};
+use crate::{crash, dynamodb_local, sim, tidy};
 
-/// Run everything that CI runs: tidy, all tests (those of cost among them), the second DynamoDB engine and crashes.
+/// Run everything that CI runs: tidy, all tests (those of cost among them), the second DynamoDB engine, crashes
+/// and simulated worlds.
 ///
 /// Every step runs, also after another failed. The summary at the end says how each one went; what
 /// could not run here is SKIPPED with the reason. The last line counts tests.
@@ -50,6 +51,11 @@ const STEPS: &[Step] = &[
         name: "crash",
         needs: Some(("millpond-sim", "bin", "millpond-sim")),
         run: |workspace, _| crash::step(workspace),
+    },
+    Step {
+        name: "sim",
+        needs: Some(("millpond-sim", "bin", "millpond-sim")),
+        run: |workspace, _| sim::step(workspace),
     },
 ];
 
