@@ -21,7 +21,9 @@
 pub mod crash;
 mod lane;
 pub mod load;
+mod log;
 mod queue;
 mod report;
+mod sequencer;
 pub mod simulation;
 mod verify;

@@ -10,7 +10,9 @@ use millpond_embedded::{CargoOptions, EmbeddedStore, Options};
 use millpond_store::{Attributes, Environment, Expect, Item, Key, Partition, Query, SortKey};
 use millpond_store::{Rng, SeededRng, Store, StoreError, SystemClock, Write};
 
+use crate::log::LogLoad;
 use crate::report::Acknowledged;
+use crate::sequencer::SequencerLoad;
 
 /// Stripes of each kind of load.
 pub(crate) const STRIPES: u32 = 8;
@@ -86,6 +88,14 @@ pub async fn run(directory: &Path, seed: u64, cycle: u32) -> anyhow::Result<()> 
         for _ in 0..crate::queue::QueueLoad::receivers() {
             parts.spawn(ended(queue.clone().receive()));
         }
+    }
+    let sequencer = SequencerLoad::open(&load.store, &load.environment)?;
+    for putter in 0..crate::sequencer::PUTTERS {
+        parts.spawn(ended(sequencer.clone().put(putter)));
+    }
+    let log = LogLoad::open(&load.store, &load.environment, cycle).await?;
+    for sender in 0..crate::log::SENDERS {
+        parts.spawn(ended(log.clone().append(sender)));
     }
     parts.join_all().await;
     Ok(())

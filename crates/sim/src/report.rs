@@ -24,6 +24,12 @@ pub(crate) enum Acknowledged {
     Sent { stripe: u32, serial: u64 },
     /// A receiver acknowledged a sender's message `serial`.
     Acked { stripe: u32, serial: u64 },
+    /// A number was put into the sequencer.
+    Sequenced { putter: u32, number: u64 },
+    /// The sequencer's cursor passed the numbers from `first` up to and without `next`.
+    Passed { first: u32, next: u64 },
+    /// A sender's record was appended to the log.
+    Logged { sender: u32, offset: u64 },
 }
 
 impl fmt::Display for Acknowledged {
@@ -37,6 +43,9 @@ impl fmt::Display for Acknowledged {
             Self::Finished { number } => write!(f, "finished 0 {number}"),
             Self::Sent { stripe, serial } => write!(f, "sent {stripe} {serial}"),
             Self::Acked { stripe, serial } => write!(f, "acked {stripe} {serial}"),
+            Self::Sequenced { putter, number } => write!(f, "sequenced {putter} {number}"),
+            Self::Passed { first, next } => write!(f, "passed {first} {next}"),
+            Self::Logged { sender, offset } => write!(f, "logged {sender} {offset}"),
         }
     }
 }
@@ -58,6 +67,9 @@ impl FromStr for Acknowledged {
             "finished" => Self::Finished { number },
             "sent" => Self::Sent { stripe, serial: number },
             "acked" => Self::Acked { stripe, serial: number },
+            "sequenced" => Self::Sequenced { putter: stripe, number },
+            "passed" => Self::Passed { first: stripe, next: number },
+            "logged" => Self::Logged { sender: stripe, offset: number },
             _ => bail!("no such report: {line:?}"),
         })
     }

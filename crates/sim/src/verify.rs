@@ -9,8 +9,10 @@ use millpond_store::{Environment, Partition, Query, Store, collect};
 
 use crate::lane::LaneExpected;
 use crate::load::{GROUP, STRIPES, content, counter_key, group_key, number_of};
+use crate::log::LogExpected;
 use crate::queue::QueueExpected;
 use crate::report::Acknowledged;
+use crate::sequencer::SequencerExpected;
 
 /// Everything acknowledged so far, through all cycles.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub(crate) struct Expected {
     groups: BTreeMap<u32, u64>,
     lane: LaneExpected,
     queues: QueueExpected,
+    sequencer: SequencerExpected,
+    log: LogExpected,
     pub acknowledged: u64,
 }
 
@@ -54,6 +58,9 @@ impl Expected {
             Acknowledged::Finished { number } => self.lane.finished(number),
             Acknowledged::Sent { stripe, serial } => self.queues.sent(stripe, serial),
             Acknowledged::Acked { stripe, serial } => self.queues.acked(stripe, serial),
+            Acknowledged::Sequenced { number, .. } => self.sequencer.put(number),
+            Acknowledged::Passed { first, next } => self.sequencer.passed(first.into(), next),
+            Acknowledged::Logged { sender, offset } => self.log.appended(sender, offset),
         }
     }
 
@@ -81,6 +88,8 @@ impl Expected {
         self.counter = counter;
         self.lane.check(&store).await.context("the sequenced lane")?;
         self.queues.check(&store).await.context("the queue")?;
+        self.sequencer.check(&store).await.context("the sequencer")?;
+        self.log.check(&store).await.context("the log")?;
         store.close().await;
         Ok(())
     }
