@@ -1,5 +1,6 @@
 //! The binary `millpond`.
 
+mod api;
 mod cli;
 mod demo;
 mod place;
