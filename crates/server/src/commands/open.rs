@@ -38,8 +38,8 @@ pub async fn open(target: &Target, make: Make) -> Result<(Ground, Backend), Fail
             let store = EmbeddedStore::open_at(directory, &environment).await.map_err(in_use)?;
             (Arc::new(store.clone()), Backend::Embedded(store, directory.clone()))
         }
-        StorePlace::DynamoDb(table) => {
-            let config = DynamoDbConfig::new(table.clone())?;
+        StorePlace::Table(table) => {
+            let config = DynamoDbConfig::new(table.as_str())?;
             let store = DynamoDbStore::open(config, &environment).await?;
             (Arc::new(store.clone()), Backend::DynamoDb(store))
         }

@@ -14,6 +14,8 @@ use super::door::Door;
 use super::open::Make;
 use super::output::Output;
 use super::target::Target;
+pub use admin::check_sure;
+pub use settle::failures;
 
 /// `millpond queue`.
 #[derive(Debug, Args)]
