@@ -10,8 +10,7 @@ impl ClientCore {
     /// Looks through the objects of all lanes, one after the other.
     pub async fn sweep(&self, dry_run: bool) -> Result<SweepReport> {
         let config = self.queue.config().await?;
-        let kind =
-            if config.strict.is_some() { LaneKind::Sequenced } else { LaneKind::Unordered };
+        let kind = if config.strict.is_some() { LaneKind::Sequenced } else { LaneKind::Unordered };
         let prefix = self.prefix();
         let mut sum = SweepReport::default();
         for number in 0..self.known_lanes().len() {

@@ -27,7 +27,9 @@ pub fn decode(
 ) -> Result<Bytes, ApiError> {
     match decode_some(field, text, base64)? {
         Some(bytes) => Ok(bytes),
-        None => Err(ApiError::invalid(field, format!("is missing; give {field} or {field}_base64"))),
+        None => {
+            Err(ApiError::invalid(field, format!("is missing; give {field} or {field}_base64")))
+        }
     }
 }
 
@@ -42,9 +44,11 @@ pub fn decode_some(
             Err(ApiError::invalid(field, format!("and {field}_base64 are both given; give one")))
         }
         (Some(text), None) => Ok(Some(text.into())),
-        (None, Some(base64)) => STANDARD.decode(base64).map(|bytes| Some(bytes.into())).map_err(
-            |error| ApiError::invalid(&format!("{field}_base64"), format!("is not base64: {error}")),
-        ),
+        (None, Some(base64)) => {
+            STANDARD.decode(base64).map(|bytes| Some(bytes.into())).map_err(|error| {
+                ApiError::invalid(&format!("{field}_base64"), format!("is not base64: {error}"))
+            })
+        }
         (None, None) => Ok(None),
     }
 }

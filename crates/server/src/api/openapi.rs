@@ -1,8 +1,8 @@
 //! The OpenAPI document, made of the routes and the types that they take and answer.
 
 use http::Method;
-use schemars::generate::SchemaSettings;
 use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::error::ErrorBody;

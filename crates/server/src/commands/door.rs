@@ -119,7 +119,11 @@ impl Door {
     pub async fn open(target: &Target, make: Make) -> Result<Self, Failure> {
         if let Some(url) = &target.server {
             let keys = target.access_key_id.clone().zip(target.secret_access_key.clone());
-            return Ok(Self::Server(Box::new(HttpClient::new(url, keys, target.ca_file.as_deref())?)));
+            return Ok(Self::Server(Box::new(HttpClient::new(
+                url,
+                keys,
+                target.ca_file.as_deref(),
+            )?)));
         }
         let (ground, backend) = open(target, make).await?;
         Ok(Self::Here(Box::new((Api::new(&ground, backend.clone()), backend))))

@@ -128,12 +128,8 @@ mod tests {
     #[test]
     fn when_all_entries_fail_the_first_gives_the_code() {
         let lost = ErrorBody { code: "lease_lost".into(), message: String::new(), field: None };
-        let failure = |failed| Failure::Partly {
-            failed,
-            of: 2,
-            what: "receipts",
-            first: Some(lost.clone()),
-        };
+        let failure =
+            |failed| Failure::Partly { failed, of: 2, what: "receipts", first: Some(lost.clone()) };
         assert_eq!((failure(2).code(), failure(1).code()), (4, 1));
     }
 }

@@ -113,7 +113,8 @@ fn connector(
     tls: bool,
     ca_file: Option<&Path>,
 ) -> Result<HttpsConnector<HttpConnector>, Failure> {
-    let broken = |error: &dyn std::fmt::Display| Failure::Broken(format!("TLS cannot be used: {error}"));
+    let broken =
+        |error: &dyn std::fmt::Display| Failure::Broken(format!("TLS cannot be used: {error}"));
     let ring = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new();
     let builder = if tls && ca_file.is_none() {

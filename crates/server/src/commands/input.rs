@@ -139,7 +139,9 @@ fn entry(shape: &Shape, content: &[u8]) -> Map<String, Value> {
 fn parse(shape: &Shape, line: &[u8], number: u64) -> Result<Map<String, Value>, Failure> {
     let parsed: Result<Map<String, Value>, _> = serde_json::from_slice(line);
     let mut entry = parsed.map_err(|error| {
-        Failure::Usage(format!("line {number} is not a JSON object: {error}; nothing of it was taken"))
+        Failure::Usage(format!(
+            "line {number} is not a JSON object: {error}; nothing of it was taken"
+        ))
     })?;
     entry.retain(|name, _| !shape.output_only.contains(&name.as_str()));
     Ok(entry)
@@ -150,9 +152,8 @@ fn open(file: &Path) -> Result<Box<dyn Read>, Failure> {
         return Ok(Box::new(stdin()));
     }
     let opened = std::fs::File::open(file);
-    let opened = opened.map_err(|error| {
-        Failure::Usage(format!("{} cannot be read: {error}", file.display()))
-    })?;
+    let opened = opened
+        .map_err(|error| Failure::Usage(format!("{} cannot be read: {error}", file.display())))?;
     Ok(Box::new(opened))
 }
 
@@ -179,7 +180,9 @@ pub fn arguments_or_lines(given: Vec<String>, field: &str) -> Result<Vec<String>
         let parsed: Option<Map<String, Value>> = serde_json::from_str(&line).ok();
         match parsed.map(|object| object.get(field).and_then(Value::as_str).map(str::to_owned)) {
             Some(Some(value)) => values.push(value),
-            Some(None) => return Err(Failure::Usage(format!("a line has no field {field:?}: {line}"))),
+            Some(None) => {
+                return Err(Failure::Usage(format!("a line has no field {field:?}: {line}")));
+            }
             None if line.trim().is_empty() => {}
             None => values.push(line.trim().to_owned()),
         }

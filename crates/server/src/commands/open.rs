@@ -56,7 +56,8 @@ pub async fn open(target: &Target, make: Make) -> Result<(Ground, Backend), Fail
 fn in_use(error: StoreError) -> Failure {
     match &error {
         StoreError::Misconfigured { problem, .. } if problem.contains("open already") => {
-            let message = format!("{error}; or go through the server that uses it, with --server URL");
+            let message =
+                format!("{error}; or go through the server that uses it, with --server URL");
             Failure::Refused(ErrorBody { code: "unavailable".to_owned(), message, field: None })
         }
         _ => error.into(),

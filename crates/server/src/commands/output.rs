@@ -141,9 +141,9 @@ fn text_of(row: &Value, field: &str, show: Show) -> String {
     let value = field.split('.').try_fold(row, |value, name| value.get(name));
     let value = value.unwrap_or(&Value::Null);
     match (show, value) {
-        (Show::Content, value) => content(value.as_str().or_else(|| {
-            row.get(format!("{field}_base64")).and_then(Value::as_str)
-        })),
+        (Show::Content, value) => content(
+            value.as_str().or_else(|| row.get(format!("{field}_base64")).and_then(Value::as_str)),
+        ),
         (Show::Time, Value::Number(number)) => number.as_u64().map(time_text).unwrap_or_default(),
         (Show::Duration, Value::Number(number)) => {
             number.as_u64().map(duration_text).unwrap_or_default()
@@ -169,7 +169,9 @@ fn content(text: Option<&str>) -> String {
 
 /// Text that stays in its line, and cannot steer the terminal.
 fn one_line(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect()
 }
 
 /// Attributes by name, or headers in order.
@@ -183,11 +185,14 @@ fn pairs(value: &Value) -> String {
     };
     match value {
         Value::Object(object) => {
-            let pairs = object.iter().map(|(name, value)| format!("{}={}", one_line(name), text(value)));
+            let pairs =
+                object.iter().map(|(name, value)| format!("{}={}", one_line(name), text(value)));
             pairs.collect::<Vec<_>>().join(" ")
         }
         Value::Array(list) => {
-            let name = |value: &Value| one_line(value.get("name").and_then(Value::as_str).unwrap_or_default());
+            let name = |value: &Value| {
+                one_line(value.get("name").and_then(Value::as_str).unwrap_or_default())
+            };
             list.iter().map(|h| format!("{}={}", name(h), text(h))).collect::<Vec<_>>().join(" ")
         }
         _ => String::new(),

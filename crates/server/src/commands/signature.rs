@@ -57,7 +57,8 @@ pub fn sign(request: &mut Request<Bytes>, key: &Key, now: Timestamp) {
 
 /// The names of the signed headers, and the request as it is signed.
 fn canonical(request: &Request<Bytes>, digest: &str) -> (String, String) {
-    let is_signed = |name: &str| matches!(name, "host" | "content-type") || name.starts_with("x-amz-");
+    let is_signed =
+        |name: &str| matches!(name, "host" | "content-type") || name.starts_with("x-amz-");
     let mut headers: Vec<(&str, &str)> = request
         .headers()
         .iter()

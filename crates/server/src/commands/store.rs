@@ -235,7 +235,9 @@ async fn check(door: std::sync::Arc<Door>, out: Output) -> Result<(), Failure> {
 fn policies(target: &Target, out: Output, args: &PolicyArgs) -> Result<(), Failure> {
     let arn = match (&args.arn, &target.store) {
         (Some(arn), _) => arn.clone(),
-        (None, StorePlace::Table(table)) => format!("arn:aws:dynamodb:REGION:ACCOUNT:table/{table}"),
+        (None, StorePlace::Table(table)) => {
+            format!("arn:aws:dynamodb:REGION:ACCOUNT:table/{table}")
+        }
         (None, StorePlace::Directory(_)) => {
             let problem = "a directory needs no policy; give --store dynamodb:TABLE or --arn";
             return Err(Failure::Usage(problem.to_owned()));

@@ -19,7 +19,13 @@ pub struct Target {
     pub store: StorePlace,
 
     /// An object store for large payload: `s3://bucket/prefix` or `file:///directory`.
-    #[arg(long, global = true, value_name = "URL", env = "MILLPOND_OBJECTS", help_heading = "Where")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "MILLPOND_OBJECTS",
+        help_heading = "Where"
+    )]
     pub objects: Option<String>,
 
     /// A running server, such as http://127.0.0.1:9324; instead of --store.

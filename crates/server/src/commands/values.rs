@@ -4,7 +4,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// A duration such as `30s`, `5m` or `1h 30m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; give one such as 500ms, 30s or 2h"))
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; give one such as 500ms, 30s or 2h"))
 }
 
 /// Milliseconds of a duration.
@@ -43,7 +44,10 @@ pub fn place(text: &str) -> Result<String, String> {
 /// A time for people.
 pub fn time_text(millis: u64) -> String {
     let time = UNIX_EPOCH.checked_add(Duration::from_millis(millis));
-    time.map_or_else(|| millis.to_string(), |time| humantime::format_rfc3339_millis(time).to_string())
+    time.map_or_else(
+        || millis.to_string(),
+        |time| humantime::format_rfc3339_millis(time).to_string(),
+    )
 }
 
 /// A duration for people.

@@ -70,9 +70,7 @@ fn order() -> Value {
 }
 
 fn strict() -> Value {
-    let choice = |of: &[&str], description: &str| {
-        json!({ "type": "string", "enum": of, "description": description })
-    };
+    let choice = |of: &[&str], description: &str| json!({ "type": "string", "enum": of, "description": description });
     let properties = json!({
         "dedup": choice(&["by_id", "by_content"], "Which messages count as sent before."),
         "dedup_scope": choice(&["queue", "group"], "Within what a deduplication id is unique."),

@@ -51,9 +51,7 @@ impl SettleAnswer {
                 };
                 SettleOutcome { settled: Some(settled), error: None }
             }
-            Err(error) => {
-                SettleOutcome { settled: None, error: Some(*ApiError::from(error).body) }
-            }
+            Err(error) => SettleOutcome { settled: None, error: Some(*ApiError::from(error).body) },
         };
         Self { outcomes: outcomes.into_iter().map(outcome).collect() }
     }

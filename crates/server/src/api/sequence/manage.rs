@@ -180,11 +180,8 @@ pub async fn sweep(api: Api, input: SweepInput) -> Result<SweptOutput, ApiError>
     } else {
         Box::pin(sequencer.sweep()).await?
     };
-    let passed = |queue: &dyn ToString, first, next| QueuePassed {
-        queue: queue.to_string(),
-        first,
-        next,
-    };
+    let passed =
+        |queue: &dyn ToString, first, next| QueuePassed { queue: queue.to_string(), first, next };
     Ok(SweptOutput {
         visited: swept.visited,
         advanced: swept.advanced.iter().map(|(q, a)| passed(q, a.first, a.next)).collect(),

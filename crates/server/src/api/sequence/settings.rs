@@ -8,9 +8,7 @@ use millpond_lanes::Ground;
 use millpond_sequencer::{
     Config, ConflictRule, GapPolicy, LatePolicy, Retention, Sequencer, Start, Window,
 };
-use millpond_store::{
-    Attributes, Expect, Item, Key, Partition, Query, StoreError, Write, collect,
-};
+use millpond_store::{Attributes, Expect, Item, Key, Partition, Query, StoreError, Write, collect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -29,13 +29,16 @@ impl Load {
     pub async fn open(args: &BenchArgs) -> Result<Self, Failure> {
         let environment = Environment::system();
         let name = args.queue.clone();
-        let name = name.unwrap_or_else(|| format!("bench-{:08x}", environment.rng.next_u64() >> 32));
+        let name =
+            name.unwrap_or_else(|| format!("bench-{:08x}", environment.rng.next_u64() >> 32));
         let (kind, place) = match &args.endpoint {
             Some(url) => {
-                let keys = args.target.access_key_id.clone().zip(args.target.secret_access_key.clone());
+                let keys =
+                    args.target.access_key_id.clone().zip(args.target.secret_access_key.clone());
                 let dummy = || ("bench".to_owned(), "bench".to_owned());
                 let key = (!args.unsigned).then(|| keys.unwrap_or_else(dummy));
-                let queue = SqsQueue::create(url, key, args.target.ca_file.as_deref(), &name).await?;
+                let queue =
+                    SqsQueue::create(url, key, args.target.ca_file.as_deref(), &name).await?;
                 (Kind::Endpoint(queue), url.clone())
             }
             None => {

@@ -90,7 +90,8 @@ impl Workload {
 /// Runs it.
 pub async fn run(args: BenchArgs) -> Result<(), Failure> {
     if args.target.server.is_some() {
-        let problem = "the native API is not measured: give the server as --endpoint, which speaks SQS";
+        let problem =
+            "the native API is not measured: give the server as --endpoint, which speaks SQS";
         return Err(Failure::Usage(problem.to_owned()));
     }
     let out = Output::new(args.target.json);

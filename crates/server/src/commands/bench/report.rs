@@ -13,11 +13,8 @@ const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.
 /// Prints what was measured.
 pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Result<(), Failure> {
     let latencies = &measured.latencies;
-    let parts = [
-        ("send", &latencies.send),
-        ("receive", &latencies.receive),
-        ("delete", &latencies.delete),
-    ];
+    let parts =
+        [("send", &latencies.send), ("receive", &latencies.receive), ("delete", &latencies.delete)];
     let requests: Vec<Value> = parts
         .into_iter()
         .filter(|(_, histogram)| !histogram.is_empty())

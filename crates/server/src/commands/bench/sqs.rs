@@ -76,7 +76,8 @@ impl SqsQueue {
     }
 
     async fn batch(&self, action: &str, entries: Vec<Value>) -> Result<(), Failure> {
-        let answer = self.call(action, &json!({ "QueueUrl": self.url, "Entries": entries })).await?;
+        let answer =
+            self.call(action, &json!({ "QueueUrl": self.url, "Entries": entries })).await?;
         match answer["Failed"].as_array() {
             Some(failed) if !failed.is_empty() => Err(strange(action, &answer)),
             _ => Ok(()),

@@ -65,7 +65,8 @@ pub async fn append(door: &Door, out: Output, args: Append) -> Result<(), Failur
         defaults.insert("key".to_owned(), json!(key));
     }
     if !args.headers.is_empty() {
-        let headers = args.headers.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+        let headers =
+            args.headers.iter().map(|(name, value)| json!({ "name": name, "value": value }));
         defaults.insert("headers".to_owned(), headers.collect());
     }
     let output_only = &["partition", "offset", "timestamp_ms"];
@@ -209,9 +210,11 @@ pub async fn follow(door: &Door, out: Output, args: Follow) -> Result<(), Failur
             let next = answer["next"].to_string();
             Ok::<_, Failure>((listed(answer, "records"), next))
         };
-        let stream = futures::stream::try_unfold(offset, move |from| async move {
-            ask(from).await.map(Some)
-        });
+        let stream =
+            futures::stream::try_unfold(
+                offset,
+                move |from| async move { ask(from).await.map(Some) },
+            );
         streams.push(stream.boxed());
     }
     let mut all = select_all(streams);

@@ -169,7 +169,10 @@ impl ConfigArgs {
         set("retention", time(self.retention));
         set("delay", time(self.delay));
         let dead = self.dead_letters.as_ref();
-        set("dead_letters", dead.map(|queue| json!({ "queue": queue, "receives_max": self.receives_max })));
+        set(
+            "dead_letters",
+            dead.map(|queue| json!({ "queue": queue, "receives_max": self.receives_max })),
+        );
         set("message_bytes_max", self.message_bytes_max.map(Value::from));
         set("lanes", self.lanes.map(Value::from));
         set("priorities", self.priorities.map(Value::from));

@@ -74,7 +74,9 @@ pub async fn pending(door: &Door, out: Output, name: &str, args: Queue) -> Resul
 /// What the cursor passed, in words.
 fn tell_passed(out: Output, answer: &Value) -> Result<(), Failure> {
     let sentence = match answer.get("passed") {
-        Some(passed) => format!("the cursor passed {} up to and without {}", passed["first"], passed["next"]),
+        Some(passed) => {
+            format!("the cursor passed {} up to and without {}", passed["first"], passed["next"])
+        }
         None => "the cursor passed nothing".to_owned(),
     };
     out.said(answer, &sentence)
