@@ -16,6 +16,7 @@ mod error;
 mod handles;
 pub mod limits;
 mod log;
+mod mount;
 mod openapi;
 mod queue;
 mod route;
@@ -37,6 +38,7 @@ use serde_json::{Value, json};
 pub use backend::Backend;
 pub use error::{ApiError, ErrorBody};
 use handles::Handles;
+pub use mount::{PREFIX, refuse_all};
 use route::{Input, Route};
 
 /// The sequencer that is used when none is named.
@@ -78,7 +80,6 @@ impl Api {
     }
 
     /// The same with a check of each request. To be called before it is shared.
-    #[allow(dead_code, reason = "for who listens")]
     pub fn with_authorize(self, authorize: Box<Authorize>) -> Self {
         let mut api = self;
         if let Some(inner) = Arc::get_mut(&mut api.0) {
@@ -102,8 +103,7 @@ impl Api {
     }
 
     /// Whether the request may wait, so that the caller can count it apart.
-    #[allow(dead_code, reason = "for who listens")]
-    pub fn may_wait(&self, request: &Request<Bytes>) -> bool {
+    pub fn may_wait(request: &Request<Bytes>) -> bool {
         let in_query = request.uri().query().is_some_and(|query| query.contains("wait_ms="));
         let names_it = |body: &Bytes| body.windows(7).any(|window| window == b"wait_ms");
         in_query || (request.uri().path().ends_with("/receive") && names_it(request.body()))

@@ -102,27 +102,25 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     });
     if route.method != Method::GET && route.method != Method::DELETE {
         let needed = !body_required.is_empty();
-        operation["requestBody"] = json!({
-            "required": needed,
-            "content": { "application/json": { "schema": {
-                "type": "object",
-                "properties": body,
-                "required": body_required,
-                "additionalProperties": false,
-            } } },
+        let schema = json!({
+            "type": "object",
+            "properties": body,
+            "required": body_required,
+            "additionalProperties": false,
         });
+        let content = json!({ "application/json": { "schema": schema } });
+        if let Some(operation) = operation.as_object_mut() {
+            let body = json!({ "required": needed, "content": content });
+            operation.insert("requestBody".to_owned(), body);
+        }
     }
     operation
 }
 
 fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
-    let mut parameter = json!({
-        "name": name,
-        "in": place,
-        "required": required || place == "path",
-        "schema": schema,
-    });
-    let description = match (name, schema.get("description").and_then(Value::as_str)) {
+    let mut schema = schema.clone();
+    let own = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+    let description = match (name, own.as_ref().and_then(Value::as_str)) {
         (_, Some(description)) => description,
         ("client", None) => "The client of the queue. Default: the main one.",
         ("queue", None) => "The queue's name.",
@@ -130,11 +128,13 @@ fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
         ("group", None) => "The group's name.",
         ("sequencer", None) => "The sequencer's name.",
         ("reader", None) => "The reader's name.",
-        _ => return parameter,
+        _ => "",
     };
-    parameter["description"] = json!(description);
-    if let Some(schema) = parameter["schema"].as_object_mut() {
-        schema.remove("description");
-    }
-    parameter
+    json!({
+        "name": name,
+        "in": place,
+        "required": required || place == "path",
+        "description": description,
+        "schema": schema,
+    })
 }

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::Failure;
-use super::output::Output;
+use super::output::print_text;
 use crate::cli::Cli;
 
 /// `millpond completions`.
@@ -20,5 +20,5 @@ pub struct CompletionsArgs {
 pub fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "millpond", &mut script);
-    Output::new(false).text(&String::from_utf8_lossy(&script))
+    print_text(&String::from_utf8_lossy(&script))
 }

@@ -187,3 +187,15 @@ pub fn list(mut answer: Value, name: &str) -> Vec<Value> {
 pub fn named(answer: Value, list_name: &str, name: &str) -> Vec<Value> {
     list(answer, list_name).into_iter().map(|value| json!({ name: value })).collect()
 }
+
+/// A field of an answer; null when it is not there.
+pub fn field<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    answer.get(name).unwrap_or(&Value::Null)
+}
+
+/// Gives an object a field.
+pub fn set(object: &mut Value, name: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(name.to_owned(), value);
+    }
+}

@@ -31,15 +31,15 @@ pub use exit::{EXIT_CODES, Failure};
 #[derive(Debug, clap::Subcommand)]
 pub enum Family {
     /// Queues: create, send, receive, acknowledge, look, dead letters, topics.
-    Queue(queue::QueueArgs),
+    Queue(Box<queue::QueueArgs>),
     /// Sequencer: put messages in any order, read them in order, see and skip gaps.
-    Sequence(sequence::SequenceArgs),
+    Sequence(Box<sequence::SequenceArgs>),
     /// Log: topics with offsets, append, read, follow, groups and their lag.
-    Log(log::LogArgs),
+    Log(Box<log::LogArgs>),
     /// The store itself: create, verify, policies, sweep, statistics.
-    Store(store::StoreArgs),
+    Store(Box<store::StoreArgs>),
     /// Load against a store or any SQS endpoint, with rates and latencies.
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Prints a script that completes commands in a shell.
     Completions(completions::CompletionsArgs),
 }
@@ -67,11 +67,11 @@ pub fn run(family: Family) -> ExitCode {
 
 async fn start(family: Family) -> Result<(), Failure> {
     match family {
-        Family::Queue(args) => Box::pin(queue::run(args)).await,
-        Family::Sequence(args) => Box::pin(sequence::run(args)).await,
-        Family::Log(args) => Box::pin(log::run(args)).await,
-        Family::Store(args) => Box::pin(store::run(args)).await,
-        Family::Bench(args) => Box::pin(bench::run(args)).await,
+        Family::Queue(args) => Box::pin(queue::run(*args)).await,
+        Family::Sequence(args) => Box::pin(sequence::run(*args)).await,
+        Family::Log(args) => Box::pin(log::run(*args)).await,
+        Family::Store(args) => Box::pin(store::run(*args)).await,
+        Family::Bench(args) => Box::pin(bench::run(*args)).await,
         Family::Completions(args) => completions::run(&args),
     }
 }

@@ -64,7 +64,7 @@ impl Output {
             }
             text = lines(&table);
         }
-        write(&text)
+        print_text(&text)
     }
 
     /// The same without titles, for lists that come piece by piece.
@@ -76,13 +76,13 @@ impl Output {
         for row in rows {
             table.add_row(columns.iter().map(|column| cell(row, *column)));
         }
-        write(&lines(&table))
+        print_text(&lines(&table))
     }
 
     /// One thing: an object, or its fields one below the other.
     pub fn one(self, columns: &[Column], value: &Value) -> Result<(), Failure> {
         if self.json {
-            return write(&format!("{value}\n"));
+            return print_text(&format!("{value}\n"));
         }
         let mut table = plain_table();
         for (title, field, show) in columns {
@@ -91,25 +91,24 @@ impl Output {
                 table.add_row([Cell::new(title), cell(value, (title, field, show))]);
             }
         }
-        write(&lines(&table))
+        print_text(&lines(&table))
     }
 
     /// One thing: an object, or a sentence.
     pub fn said(self, value: &Value, sentence: &str) -> Result<(), Failure> {
-        if self.json { write(&format!("{value}\n")) } else { write(&format!("{sentence}\n")) }
+        if self.json {
+            print_text(&format!("{value}\n"))
+        } else {
+            print_text(&format!("{sentence}\n"))
+        }
     }
 
     /// An object, indented for people.
     pub fn document(self, value: &Value) -> Result<(), Failure> {
         if self.json {
-            return write(&format!("{value}\n"));
+            return print_text(&format!("{value}\n"));
         }
-        write(&format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()))
-    }
-
-    /// Text as it is.
-    pub fn text(self, text: &str) -> Result<(), Failure> {
-        write(text)
+        print_text(&format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()))
     }
 }
 
@@ -199,7 +198,8 @@ fn pairs(value: &Value) -> String {
     }
 }
 
-fn write(text: &str) -> Result<(), Failure> {
+/// Prints text as it is.
+pub fn print_text(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)

@@ -5,9 +5,9 @@ use millpond_dynamodb::{Creation, DynamoDbStore, Finding, Role, TableOptions, po
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::door::{Ask, Door};
+use super::door::{Ask, Door, field};
 use super::open::{Make, open};
-use super::output::{Column, Output, Show};
+use super::output::{Column, Output, Show, print_text};
 use super::target::Target;
 use crate::api::Backend;
 use crate::place::StorePlace;
@@ -226,7 +226,7 @@ async fn check(door: std::sync::Arc<Door>, out: Output) -> Result<(), Failure> {
         ("problems", "problems", Show::Plain),
     ];
     out.one(columns, &answer)?;
-    match answer["problems"].as_array().map_or(0, Vec::len) {
+    match field(&answer, "problems").as_array().map_or(0, Vec::len) {
         0 => Ok(()),
         count => Err(Failure::Broken(format!("{count} problems were found; restore from a copy"))),
     }
@@ -252,9 +252,9 @@ fn policies(target: &Target, out: Output, args: &PolicyArgs) -> Result<(), Failu
             let parsed: Value = serde_json::from_str(&text).unwrap_or_default();
             out.document(&json!({ "role": role.text(), "policy": parsed }))?;
         } else if args.role.is_some() {
-            out.text(&format!("{text}\n"))?;
+            print_text(&format!("{text}\n"))?;
         } else {
-            out.text(&format!("{}\n{text}\n\n", role.text()))?;
+            print_text(&format!("{}\n{text}\n\n", role.text()))?;
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ const RECORDS: &str = "/v1/topics/{topic}/records";
 
 /// The routes of the log.
 pub fn routes() -> Vec<Route> {
-    let (get, post) = (Method::GET, Method::POST);
+    let get = Method::GET;
     vec![
         Route::new(get.clone(), TOPICS, "list_topics", "Names of all topics.", topics::list),
         Route::new(
@@ -29,7 +29,7 @@ pub fn routes() -> Vec<Route> {
             topics::create,
         ),
         Route::new(
-            get.clone(),
+            get,
             TOPIC,
             "describe_topic",
             "A topic's settings, and what is in each partition.",
@@ -49,6 +49,16 @@ pub fn routes() -> Vec<Route> {
             "Deletes a topic with its records and groups.",
             topics::delete,
         ),
+    ]
+    .into_iter()
+    .chain(inside())
+    .chain(groups::routes())
+    .collect()
+}
+
+fn inside() -> Vec<Route> {
+    let (get, post) = (Method::GET, Method::POST);
+    vec![
         Route::new(
             post.clone(),
             "/v1/topics/{topic}/grow",
@@ -92,9 +102,6 @@ pub fn routes() -> Vec<Route> {
             topics::sweep,
         ),
     ]
-    .into_iter()
-    .chain(groups::routes())
-    .collect()
 }
 
 /// A place in a partition, as a request says it: `earliest`, `latest`, an offset, or a time as `@` and milliseconds.

@@ -21,7 +21,7 @@ pub struct Load {
 
 enum Kind {
     Store(Box<(Client, Queues, Backend)>),
-    Endpoint(SqsQueue),
+    Endpoint(Box<SqsQueue>),
 }
 
 impl Load {
@@ -39,7 +39,7 @@ impl Load {
                 let key = (!args.unsigned).then(|| keys.unwrap_or_else(dummy));
                 let queue =
                     SqsQueue::create(url, key, args.target.ca_file.as_deref(), &name).await?;
-                (Kind::Endpoint(queue), url.clone())
+                (Kind::Endpoint(Box::new(queue)), url.clone())
             }
             None => {
                 let (ground, backend) = open(&args.target, Make::IfMissing).await?;

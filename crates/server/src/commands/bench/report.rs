@@ -4,7 +4,8 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::super::output::{Column, Output, Show};
+use super::super::door::set;
+use super::super::output::{Column, Output, Show, print_text};
 use super::work::{Measured, Plan};
 
 /// Which percentiles are shown.
@@ -36,7 +37,7 @@ pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Resu
     if out.is_json() {
         return out.document(&answer);
     }
-    out.text(&format!(
+    print_text(&format!(
         "{} on {place}: {} messages of {} bytes, {} a request, {} callers\n{rate:.0} messages/s ({seconds:.2} s)\n\n",
         plan.workload.text(),
         measured.messages,
@@ -64,9 +65,13 @@ fn rate(measured: &Measured) -> f64 {
 fn latency(name: &str, histogram: &Histogram<u64>) -> Value {
     let mut row = json!({ "request": name, "count": histogram.len() });
     for (title, percentile) in PERCENTILES {
-        row[format!("{title}_ms")] = json!(millis(histogram.value_at_percentile(percentile)));
+        set(
+            &mut row,
+            &format!("{title}_ms"),
+            json!(millis(histogram.value_at_percentile(percentile))),
+        );
     }
-    row["max_ms"] = json!(millis(histogram.max()));
+    set(&mut row, "max_ms", json!(millis(histogram.max())));
     row
 }
 

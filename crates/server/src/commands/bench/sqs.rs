@@ -7,6 +7,7 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::super::Failure;
+use super::super::door::field;
 use super::super::http_client::HttpClient;
 
 /// A queue of an SQS endpoint.
@@ -27,7 +28,7 @@ impl SqsQueue {
         let client = HttpClient::new(endpoint.trim_end_matches('/'), key, ca_file)?;
         let mut queue = Self { client, url: String::new() };
         let answer = queue.call("CreateQueue", &json!({ "QueueName": name })).await?;
-        match answer["QueueUrl"].as_str() {
+        match field(&answer, "QueueUrl").as_str() {
             Some(url) => queue.url = url.to_owned(),
             None => return Err(strange("CreateQueue", &answer)),
         }
@@ -51,8 +52,11 @@ impl SqsQueue {
     pub async fn receive(&self, max: usize) -> Result<Vec<String>, Failure> {
         let ask = json!({ "QueueUrl": self.url, "MaxNumberOfMessages": max });
         let answer = self.call("ReceiveMessage", &ask).await?;
-        let messages = answer["Messages"].as_array().into_iter().flatten();
-        Ok(messages.filter_map(|one| one["ReceiptHandle"].as_str()).map(str::to_owned).collect())
+        let messages = field(&answer, "Messages").as_array().into_iter().flatten();
+        Ok(messages
+            .filter_map(|one| field(one, "ReceiptHandle").as_str())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Deletes messages.
@@ -78,7 +82,7 @@ impl SqsQueue {
     async fn batch(&self, action: &str, entries: Vec<Value>) -> Result<(), Failure> {
         let answer =
             self.call(action, &json!({ "QueueUrl": self.url, "Entries": entries })).await?;
-        match answer["Failed"].as_array() {
+        match field(&answer, "Failed").as_array() {
             Some(failed) if !failed.is_empty() => Err(strange(action, &answer)),
             _ => Ok(()),
         }

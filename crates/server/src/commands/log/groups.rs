@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Failure;
 use super::super::door::{Ask, Door, list as listed};
-use super::super::output::{Column, Output, Show};
+use super::super::output::{Column, Output, Show, print_text};
 use super::super::queue::check_sure;
 use super::super::values::place;
 use super::topics::Name;
@@ -90,7 +90,7 @@ fn show(out: Output, answer: Value) -> Result<(), Failure> {
         ("lag", "lag", Show::Plain),
     ];
     out.one(columns, &answer)?;
-    out.text("\n")?;
+    print_text("\n")?;
     let columns: &[Column] = &[
         ("PARTITION", "partition", Show::Number),
         ("CHECKPOINT", "checkpoint", Show::Number),
@@ -105,7 +105,7 @@ fn show(out: Output, answer: Value) -> Result<(), Failure> {
     if workers.is_empty() {
         return Ok(());
     }
-    out.text("\n")?;
+    print_text("\n")?;
     let columns: &[Column] = &[("WORKER", "id", Show::Plain), ("BEATS", "beats", Show::Number)];
     out.list(columns, &workers)
 }

@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, select_all};
 use serde_json::{Map, Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed};
+use super::super::door::{Ask, Door, field, list as listed};
 use super::super::input::{Shape, Source};
 use super::super::output::{Column, Output, Show};
 use super::super::progress::Progress;
@@ -132,7 +132,7 @@ async fn partitions(door: &Door, topic: &str, given: Option<u32>) -> Result<Vec<
     }
     let answer = door.ask(Ask::get(&["topics", topic])).await?;
     let numbers = listed(answer, "partitions");
-    Ok(numbers.iter().filter_map(|partition| partition["partition"].as_u64()).collect())
+    Ok(numbers.iter().filter_map(|partition| field(partition, "partition").as_u64()).collect())
 }
 
 /// What retention has removed of what was asked for is said, not passed over.
@@ -140,7 +140,8 @@ fn tell_gap(answer: &Value, partition: u64) {
     if let Some(gap) = answer.get("gap") {
         eprintln!(
             "millpond: partition {partition}: offsets {} to {} were removed by retention",
-            gap["from"], gap["to"]
+            field(gap, "from"),
+            field(gap, "to")
         );
     }
 }
@@ -158,8 +159,8 @@ pub async fn read(door: &Door, out: Output, args: Read) -> Result<(), Failure> {
                 .with("wait_ms", millis(args.wait).min(WAIT_MS_MAX));
             let answer = door.ask(ask).await?;
             tell_gap(&answer, partition);
-            from = answer["next"].to_string();
-            let more = answer["more"] == true;
+            from = field(&answer, "next").to_string();
+            let more = field(&answer, "more") == true;
             let records = listed(answer, "records");
             left -= records.len().min(left);
             if !records.is_empty() {
@@ -197,7 +198,7 @@ pub async fn follow(door: &Door, out: Output, args: Follow) -> Result<(), Failur
         // The place is found once, so that what comes meanwhile is not passed over.
         let ask = Ask::get(&["topics", &args.topic, "offset"]);
         let ask = ask.with("partition", partition).with("at", &args.from);
-        let offset = door.ask(ask).await?["offset"].to_string();
+        let offset = field(&door.ask(ask).await?, "offset").to_string();
         let topic = args.topic.as_str();
         let ask = move |from: String| async move {
             let ask = Ask::get(&["topics", topic, "records"])
@@ -207,7 +208,7 @@ pub async fn follow(door: &Door, out: Output, args: Follow) -> Result<(), Failur
                 .with("wait_ms", WAIT_MS_MAX);
             let answer = door.ask(ask).await?;
             tell_gap(&answer, partition);
-            let next = answer["next"].to_string();
+            let next = field(&answer, "next").to_string();
             Ok::<_, Failure>((listed(answer, "records"), next))
         };
         let stream =

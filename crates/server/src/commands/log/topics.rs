@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed, named};
-use super::super::output::{Column, Output, Show};
+use super::super::door::{Ask, Door, field, list as listed, named};
+use super::super::output::{Column, Output, Show, print_text};
 use super::super::progress::Progress;
 use super::super::queue::check_sure;
 use super::super::store::SWEPT;
@@ -103,7 +103,7 @@ pub async fn describe(door: &Door, out: Output, args: Name) -> Result<(), Failur
         return out.document(&answer);
     }
     show_settings(out, &answer)?;
-    out.text("\n")?;
+    print_text("\n")?;
     let columns: &[Column] = &[
         ("PARTITION", "partition", Show::Number),
         ("EARLIEST", "earliest", Show::Number),
@@ -182,12 +182,12 @@ pub async fn trim(door: &Door, out: Output, args: Name) -> Result<(), Failure> {
     let (mut segments, mut records, mut bytes) = (0, 0, 0);
     loop {
         let answer = door.ask(Ask::post(&["topics", &args.topic, "trim"], json!({}))).await?;
-        let number = |name: &str| answer[name].as_u64().unwrap_or_default();
+        let number = |name: &str| field(&answer, name).as_u64().unwrap_or_default();
         segments += number("segments");
         records += number("records");
         bytes += number("bytes");
         progress.add(usize::try_from(number("records")).unwrap_or_default());
-        if answer["more"] != true || number("segments") == 0 {
+        if field(&answer, "more") != true || number("segments") == 0 {
             break;
         }
     }

@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed, named};
-use super::super::output::{Column, Output, Show};
+use super::super::door::{Ask, Door, field, list as listed, named};
+use super::super::output::{Column, Output, Show, print_text};
 use super::super::progress::Progress;
 use super::Place;
 use super::config::ConfigArgs;
@@ -66,10 +66,10 @@ pub async fn describe(door: &Door, out: Output, args: Name) -> Result<(), Failur
         return out.document(&answer);
     }
     show_config(out, &answer)?;
-    out.text("\n")?;
+    print_text("\n")?;
     let clients = listed(answer, "clients");
     if clients.is_empty() {
-        return out.text("no client was ever sent to\n");
+        return print_text("no client was ever sent to\n");
     }
     out.list(COUNT_COLUMNS, &clients)
 }
@@ -153,7 +153,7 @@ pub async fn count(door: &Door, out: Output, args: Where) -> Result<(), Failure>
     if rows.is_empty() {
         return Ok(());
     }
-    out.text("\n")?;
+    print_text("\n")?;
     out.list(&[("SO FAR", "event", Show::Plain), ("COUNT", "count", Show::Number)], &rows)
 }
 
@@ -192,7 +192,7 @@ pub async fn purge(door: &Door, out: Output, args: Sure) -> Result<(), Failure> 
     check_sure(args.yes, "removes every message of the client")?;
     let path = ["queues", args.place.queue.as_str(), "purge"];
     let answer = door.ask(Ask::post(&path, json!({})).client(&args.place.client)).await?;
-    out.said(&answer, &format!("removed {} messages", answer["removed"]))
+    out.said(&answer, &format!("removed {} messages", field(&answer, "removed")))
 }
 
 /// Which queue, for sure.
@@ -240,9 +240,9 @@ pub async fn redrive(door: &Door, out: Output, args: Redrive) -> Result<(), Fail
         }
         let body = json!({ "to": args.to, "rate": args.rate, "max": left });
         let answer = door.ask(Ask::post(&path, body).client(&args.place.client)).await?;
-        let some = answer["moved"].as_u64().and_then(|some| usize::try_from(some).ok());
+        let some = field(&answer, "moved").as_u64().and_then(|some| usize::try_from(some).ok());
         let some = some.unwrap_or_default();
-        homeless = homeless.max(answer["homeless"].as_u64().unwrap_or_default());
+        homeless = homeless.max(field(&answer, "homeless").as_u64().unwrap_or_default());
         moved += some;
         progress.add(some);
         if some < left {
@@ -272,5 +272,5 @@ pub async fn unblock(door: &Door, out: Output, args: Unblock) -> Result<(), Fail
     let path = ["queues", args.place.queue.as_str(), "unblock"];
     let body = json!({ "group": args.group });
     let answer = door.ask(Ask::post(&path, body).client(&args.place.client)).await?;
-    out.said(&answer, &format!("{} messages were held", answer["held"]))
+    out.said(&answer, &format!("{} messages were held", field(&answer, "held")))
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed};
+use super::super::door::{Ask, Door, field, list as listed};
 use super::super::input::{Shape, Source};
 use super::super::output::{Column, Output, Show};
 use super::super::progress::Progress;
@@ -204,7 +204,8 @@ pub async fn receive(door: &Door, out: Output, args: Receive) -> Result<(), Fail
             out.more(RECEIVED, &messages, first)?;
             first = false;
             if args.ack {
-                let receipts = messages.iter().filter_map(|message| message["receipt"].as_str());
+                let receipts =
+                    messages.iter().filter_map(|message| field(message, "receipt").as_str());
                 let receipts: Vec<String> = receipts.map(str::to_owned).collect();
                 super::settle::ack_all(door, &args.place, receipts).await?;
             }

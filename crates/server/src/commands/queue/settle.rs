@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed};
+use super::super::door::{Ask, Door, list as listed, set};
 use super::super::input::arguments_or_lines;
 use super::super::output::{Column, Output, Show};
 use super::super::values::{duration, millis};
@@ -34,14 +34,14 @@ async fn settle(
     let (mut done, mut failed, mut first) = (0, 0, None);
     for some in receipts.chunks(BATCH_MAX) {
         let mut body = more.clone();
-        body["receipts"] = json!(some);
+        set(&mut body, "receipts", json!(some));
         let answer = door.ask(Ask::post(&path, body).client(&place.client)).await?;
         let mut outcomes = listed(answer, "outcomes");
         let (bad, error) = failures(&outcomes);
         failed += bad;
         first = first.or(error);
         for (outcome, receipt) in outcomes.iter_mut().zip(some) {
-            outcome["receipt"] = json!(receipt);
+            set(outcome, "receipt", json!(receipt));
         }
         let columns: &[Column] = &[
             ("RECEIPT", "receipt", Show::Content),

@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed, named};
-use super::super::output::{Column, Output, Show};
+use super::super::door::{Ask, Door, field, list as listed, named};
+use super::super::output::{Column, Output, Show, print_text};
 use super::super::progress::Progress;
 use super::super::queue::check_sure;
 
@@ -67,7 +67,7 @@ pub async fn pending(door: &Door, out: Output, name: &str, args: Queue) -> Resul
     if runs.is_empty() {
         return Ok(());
     }
-    out.text("\n")?;
+    print_text("\n")?;
     out.list(RUNS, &runs)
 }
 
@@ -75,7 +75,11 @@ pub async fn pending(door: &Door, out: Output, name: &str, args: Queue) -> Resul
 fn tell_passed(out: Output, answer: &Value) -> Result<(), Failure> {
     let sentence = match answer.get("passed") {
         Some(passed) => {
-            format!("the cursor passed {} up to and without {}", passed["first"], passed["next"])
+            format!(
+                "the cursor passed {} up to and without {}",
+                field(passed, "first"),
+                field(passed, "next")
+            )
         }
         None => "the cursor passed nothing".to_owned(),
     };
@@ -151,10 +155,10 @@ pub async fn trim(door: &Door, out: Output, name: &str, args: To) -> Result<(), 
     let mut removed = 0;
     loop {
         let answer = door.ask(Ask::post(&path, json!({ "to": args.to }))).await?;
-        let some = answer["removed"].as_u64().unwrap_or_default();
+        let some = field(&answer, "removed").as_u64().unwrap_or_default();
         removed += some;
         progress.add(usize::try_from(some).unwrap_or_default());
-        if answer["more"] != true || some == 0 {
+        if field(&answer, "more") != true || some == 0 {
             break;
         }
     }
@@ -220,5 +224,5 @@ pub async fn reader(
     let Reader { queue, reader, next } = &args;
     let path = ["sequencers", name, "queues", queue, "readers", reader, verb];
     let answer = door.ask(Ask::post(&path, json!({ "next": next }))).await?;
-    out.said(&answer, &format!("reader {reader} reads {} next", answer["next"]))
+    out.said(&answer, &format!("reader {reader} reads {} next", field(&answer, "next")))
 }

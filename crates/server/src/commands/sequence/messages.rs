@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::super::Failure;
-use super::super::door::{Ask, Door, list as listed};
+use super::super::door::{Ask, Door, field, list as listed, set};
 use super::super::input::{Shape, Source};
 use super::super::output::{Column, Output, Show};
 use super::super::progress::Progress;
@@ -73,14 +73,20 @@ pub async fn put(door: &Door, out: Output, name: &str, args: Put) -> Result<(), 
         failed += bad;
         first = first.or(error);
         for (outcome, message) in outcomes.iter_mut().zip(&messages) {
-            outcome["queue"] = message["queue"].clone();
-            outcome["seq"] = message["seq"].clone();
+            set(outcome, "queue", field(message, "queue").clone());
+            set(outcome, "seq", field(message, "seq").clone());
             // What a cursor passed belongs to the last message of its queue in the batch.
-            let last = messages.iter().rfind(|other| other["queue"] == message["queue"]);
-            if let Some(passed) = advanced.iter().find(|passed| passed["queue"] == message["queue"])
-                && last.is_some_and(|last| last["seq"] == message["seq"])
+            let last =
+                messages.iter().rfind(|other| field(other, "queue") == field(message, "queue"));
+            if let Some(passed) =
+                advanced.iter().find(|passed| field(passed, "queue") == field(message, "queue"))
+                && last.is_some_and(|last| field(last, "seq") == field(message, "seq"))
             {
-                outcome["passed"] = json!({ "first": passed["first"], "next": passed["next"] });
+                set(
+                    outcome,
+                    "passed",
+                    json!({ "first": field(passed, "first"), "next": field(passed, "next") }),
+                );
             }
         }
         let columns: &[Column] = &[
@@ -202,7 +208,7 @@ pub async fn ranges(door: &Door, out: Output, name: &str, args: Ranges) -> Resul
     loop {
         let wait = if args.follow { WAIT_MS_MAX } else { millis(args.wait).min(WAIT_MS_MAX) };
         let answer = door.ask(Ask::get(&path).with("from", &from).with("wait_ms", wait)).await?;
-        from = answer["next"].as_str().unwrap_or("now").to_owned();
+        from = field(&answer, "next").as_str().unwrap_or("now").to_owned();
         if answer.get("epoch").is_some() {
             out.more(columns, std::slice::from_ref(&answer), told == 0)?;
             told += 1;
