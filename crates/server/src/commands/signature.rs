@@ -115,7 +115,7 @@ mod tests {
         }
         assert_eq!(
             hex(&derived),
-            "2c94c0cf5378ada6887f09bb697df8fc0affdb34ba1cdd5bda32b664bd55b73c"
+            "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9"
         );
     }
 

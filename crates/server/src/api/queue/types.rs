@@ -148,7 +148,7 @@ pub struct MessageOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
     /// What is said about it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TypedAttribute>,
     /// Its group.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -183,7 +183,7 @@ pub struct NumberedMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
     /// What else is said.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
     /// Of a gap: the number behind the last that was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
