@@ -80,7 +80,9 @@ impl Queue {
     /// [`QueueError::Invalid`] when it makes no sense, or changes what cannot be changed.
     pub async fn update_config(&self, config: QueueConfig) -> Result<()> {
         config.check(&self.core.name)?;
-        self.core.root.check_others(&config).await?;
+        // A queue that it names already may have been deleted since: that must not keep the rest from being changed.
+        let known = self.core.root.row(&self.core.name).await?.config;
+        self.core.root.check_others(&config, Some(&known)).await?;
         loop {
             let current = self.core.root.row(&self.core.name).await?;
             self.core.check_incarnation(&current)?;
