@@ -96,6 +96,9 @@ pub const CLAIM_ROUNDS_MAX: usize = 16;
 /// [`REQUESTS_MAX`] segments, so that this is [`KNOWN_SEGMENTS_MAX`], all that is remembered.
 pub const BEHIND_ROUNDS_MAX: usize = KNOWN_SEGMENTS_MAX / REQUESTS_MAX;
 
+/// How many groups of those that come behind others are told apart; the rest comes together.
+pub const BEHIND_PASSES_MAX: usize = 4;
+
 /// Most groups that a receive puts behind others.
 pub const BEHIND_GROUPS_MAX: usize = 1_000;
 

@@ -49,6 +49,12 @@ impl Queue {
         &self.core.name
     }
 
+    /// What tells it apart from other queues that had, or will have, its name.
+    #[must_use]
+    pub fn incarnation(&self) -> &str {
+        &self.core.incarnation
+    }
+
     /// The client of this id. There is nothing to create: it exists from its first message on.
     ///
     /// # Errors

@@ -38,7 +38,8 @@ pub struct Receive {
     /// same ones. Default: none.
     pub attempt: Option<String>,
     /// Groups whose messages come behind all others, in a queue that is not strict: those that take more than their
-    /// share. They are neither hurried nor throttled; when nothing else waits, they are received. Default: none.
+    /// share. Those named first come first among them. None is throttled: when nothing else waits, they are received.
+    /// Default: none.
     pub behind: Vec<String>,
     /// Who receives, to be kept with the task's status. Default: nobody in particular.
     pub worker: String,
@@ -206,7 +207,7 @@ impl ClientCore {
         let mut first = if ask.behind.is_empty() || config.strict.is_some() {
             Vec::new()
         } else {
-            self.claim_others_first(ask, &config, &terms, &grant, most).await?
+            self.claim_others_first(ask, &config, &grant, most).await?
         };
         let terms = self.terms(ask, &config, now);
         let mut call = Call::new(&config, &terms, &grant, most - first.len());

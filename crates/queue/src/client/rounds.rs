@@ -18,7 +18,7 @@ use crate::config::{GroupPoison, QueueConfig};
 use crate::counters::Event;
 use crate::error::Result;
 use crate::limiter::Grant;
-use crate::limits::{BEHIND_ROUNDS_MAX, CLAIM_ROUNDS_MAX};
+use crate::limits::{BEHIND_PASSES_MAX, BEHIND_ROUNDS_MAX, CLAIM_ROUNDS_MAX};
 use crate::message::Delivery;
 use crate::state::Lease;
 use crate::view::SegmentView;
@@ -153,23 +153,29 @@ impl ClientCore {
         Ok(false)
     }
 
-    /// Claims messages of all groups but those that come behind others.
+    /// Claims messages of all groups but those that come behind others, then of the first of these, and so on.
     pub(super) async fn claim_others_first(
         self: &Arc<Self>,
         ask: &Receive,
         config: &Arc<QueueConfig>,
-        terms: &Terms,
         grant: &Grant<'_>,
         max: usize,
     ) -> Result<Vec<Delivery>> {
-        let behind: HashSet<u32> =
-            ask.behind.iter().filter_map(|group| group_hash(Some(group))).collect();
-        let terms = Terms { behind: Some(Arc::new(behind)), ..terms.clone() };
-        let mut call = Call::new(config, &terms, grant, max);
-        let outcome = self.claim_rounds(ask, &mut call).await;
-        let got = std::mem::take(&mut call.got);
-        if got.is_empty() {
-            outcome?;
+        let mut got = Vec::new();
+        for passed in 0..ask.behind.len().min(BEHIND_PASSES_MAX) {
+            if got.len() >= max {
+                break;
+            }
+            let behind = ask.behind.iter().skip(passed);
+            let behind = behind.filter_map(|group| group_hash(Some(group))).collect();
+            let terms = self.terms(ask, config, self.now());
+            let terms = Terms { behind: Some(Arc::new(behind)), ..terms };
+            let mut call = Call::new(config, &terms, grant, max - got.len());
+            let outcome = self.claim_rounds(ask, &mut call).await;
+            got.append(&mut call.got);
+            if got.is_empty() {
+                outcome?;
+            }
         }
         Ok(got)
     }

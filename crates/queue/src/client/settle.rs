@@ -254,18 +254,10 @@ fn settle_one(
             lease.until = now.plus(*by);
             (Ok(Settled::Now), true, false)
         }
-        Settle::ExtendWithin { by, terms } => {
-            let until = now.plus(*by);
-            let received = slot.record().and_then(|record| record.attempts.last());
-            let total = received.map(|last| until.since(Timestamp::from_millis(last.at_ms)));
-            if terms.total_max.zip(total).is_some_and(|(most, total)| total > most) {
-                return (Err(lost(claim, Lost::TooLong)), false, false);
-            }
-            if let Slot::Leased { lease, .. } = slot {
-                lease.until = until;
-            }
-            (Ok(Settled::Now), true, false)
-        }
+        Settle::ExtendWithin { by, terms } => match extend(slot, now.plus(*by), terms) {
+            Ok(()) => (Ok(Settled::Now), true, false),
+            Err(reason) => (Err(lost(claim, reason)), false, false),
+        },
         Settle::GiveBack { delay, error } => {
             let ended = if error.is_some() { Ended::Failed } else { Ended::Released };
             let error = error.as_ref().map(|error| cut(error));
@@ -279,6 +271,18 @@ fn settle_one(
             (Ok(Settled::Now), true, false)
         }
     }
+}
+
+/// Extends a lease, if it does not become too long in all.
+fn extend(slot: &mut Slot, until: Timestamp, terms: &Extension) -> Result<(), Lost> {
+    let Slot::Leased { record, lease } = slot else { return Err(Lost::GivenBack) };
+    let received = record.attempts.last();
+    let total = received.map(|last| until.since(Timestamp::from_millis(last.at_ms)));
+    if terms.total_max.zip(total).is_some_and(|(most, total)| total > most) {
+        return Err(Lost::TooLong);
+    }
+    lease.until = until;
+    Ok(())
 }
 
 /// Sets a message aside that has failed for the last time.

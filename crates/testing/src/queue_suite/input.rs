@@ -33,8 +33,8 @@ pub async fn bad_names_are_refused(subject: &Subject) {
         }
     }
     let error = queues.create(&long, QueueConfig::default()).await.unwrap_err();
-    assert!(error.to_string().contains("80"), "the limit is not named: {error}");
-    let longest = format!("{:x<80}", name());
+    assert!(error.to_string().contains("128"), "the limit is not named: {error}");
+    let longest = format!("{:x<128}", name());
     let handle = queues.create(&longest, QueueConfig::default()).await.unwrap();
     for bad in ["x".repeat(257), "a\nb".into(), "\0".into()] {
         let error = handle.client(&bad).unwrap_err();
