@@ -35,22 +35,32 @@ impl Installed {
         };
         let manifest = workspace.path(manifest);
         let directory = workspace.path(PLACE).join(name);
-        let pinned = fs::read_to_string(&manifest)
+        let installed = Self { wanted, directory };
+        installed.make_sure(workspace, &manifest)?;
+        if wanted == Wanted::Node {
+            let scripts = manifest.parent().context("the manifest has no directory")?;
+            copy_scripts(scripts, &installed.directory)?;
+        }
+        Ok(installed)
+    }
+
+    fn make_sure(&self, workspace: &Workspace, manifest: &Path) -> Result<()> {
+        let directory = &self.directory;
+        let pinned = fs::read_to_string(manifest)
             .with_context(|| format!("cannot read {}", manifest.display()))?;
         let stamp = directory.join("installed");
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
-            return Ok(Self { wanted, directory });
+            return Ok(());
         }
         if directory.exists() {
-            fs::remove_dir_all(&directory)?;
+            fs::remove_dir_all(directory)?;
         }
-        fs::create_dir_all(&directory)?;
-        match wanted {
-            Wanted::Python(_) => install_python(workspace, &directory, &manifest)?,
-            Wanted::Node => install_node(workspace, &directory, &manifest)?,
+        fs::create_dir_all(directory)?;
+        match self.wanted {
+            Wanted::Python(_) => install_python(workspace, directory, manifest)?,
+            Wanted::Node => install_node(workspace, directory, manifest)?,
         }
-        fs::write(&stamp, pinned)?;
-        Ok(Self { wanted, directory })
+        Ok(fs::write(&stamp, pinned)?)
     }
 
     /// The command that runs a script.
@@ -64,7 +74,6 @@ impl Installed {
                 command
             }
             Wanted::Node => {
-                // Modules are looked for beside the script, so it is run from beside them.
                 let mut command = workspace.command("node");
                 command.arg(self.directory.join(script));
                 command
@@ -83,20 +92,20 @@ fn install_python(workspace: &Workspace, directory: &Path, manifest: &Path) -> R
 }
 
 fn install_node(workspace: &Workspace, directory: &Path, manifest: &Path) -> Result<()> {
-    let scripts = manifest.parent().context("the manifest has no directory")?;
     succeed(workspace.command("node").arg("--version")).context("Node.js is needed")?;
     fs::copy(manifest, directory.join("package.json"))?;
     let mut npm = workspace.command("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel", "error"]);
     succeed(npm.current_dir(directory)).context("npm could not install the clients")?;
+    Ok(())
+}
+
+/// Modules are looked for beside the script that wants them, so it goes there.
+fn copy_scripts(scripts: &Path, directory: &Path) -> Result<()> {
     for script in fs::read_dir(scripts)? {
         let script = script?.path();
         if script.extension().is_some_and(|extension| extension == "mjs") {
-            // A link, so that a change of the script needs no new installation.
-            std::os::unix::fs::symlink(
-                &script,
-                directory.join(script.file_name().unwrap_or_default()),
-            )?;
+            fs::copy(&script, directory.join(script.file_name().unwrap_or_default()))?;
         }
     }
     Ok(())
