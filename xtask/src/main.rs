@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod clients;
 mod cost;
 mod crash;
 mod dynamodb_local;
@@ -35,6 +36,7 @@ enum Command {
     Test(test::Args),
     DynamodbLocal(dynamodb_local::Args),
     Cost(cost::Args),
+    Clients(clients::Args),
     Crash(crash::Args),
     Bench(bench::Args),
 }
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
+        Command::Clients(args) => clients::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     };

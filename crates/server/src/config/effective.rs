@@ -215,6 +215,23 @@ fn tls_files(cert: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<TlsFi
 }
 
 impl Limits {
+    /// Small ones, for tests.
+    #[cfg(test)]
+    pub fn example() -> Self {
+        Self {
+            connections_max: 9,
+            requests_max: 1,
+            waits_max: 1,
+            body_bytes_max: 4 * 1_024,
+            bodies_bytes_max: 4 * 1_024,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(10),
+            shutdown_timeout: Duration::from_secs(10),
+        }
+    }
+
     fn choose(picker: &mut Picker<'_>, said: LimitSettings, filed: LimitSettings) -> Self {
         picker.enter("limits");
         macro_rules! pick {

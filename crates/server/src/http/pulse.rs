@@ -144,3 +144,85 @@ impl Drop for InWork {
         state.idle_since = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use millpond_store::{Timestamp, VirtualClock};
+
+    use super::*;
+
+    struct World {
+        time: VirtualClock,
+        pulse: Arc<Pulse>,
+        limits: Limits,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let time = VirtualClock::new(Timestamp::from_millis(0));
+            let clock: Arc<dyn Clock> = Arc::new(time.clone());
+            Self { time, pulse: Pulse::new(&clock), limits: Limits::example() }
+        }
+
+        /// What the client is late with after so many more seconds.
+        fn after(&self, seconds: u64) -> Option<Late> {
+            self.time.advance(Duration::from_secs(seconds));
+            self.pulse.look(&self.limits).err()
+        }
+    }
+
+    #[test]
+    fn a_connection_without_requests_may_be_idle_for_a_while() {
+        let world = World::new();
+        assert_eq!(world.after(59), None);
+        assert_eq!(world.after(1), Some(Late::Idle));
+    }
+
+    #[test]
+    fn a_head_that_has_begun_must_end_however_many_bytes_come() {
+        let world = World::new();
+        assert_eq!(world.after(50), None);
+        world.pulse.received(b"GET ");
+        for _ in 0..9 {
+            assert_eq!(world.after(1), None);
+            world.pulse.received(b"/");
+        }
+        assert_eq!(world.after(1), Some(Late::Head));
+    }
+
+    #[test]
+    fn a_request_in_work_may_take_its_time_and_then_idleness_begins_anew() {
+        let world = World::new();
+        world.pulse.received(b"GET / HTTP/1.1");
+        let first = world.pulse.request();
+        let second = world.pulse.request();
+        assert_eq!(world.after(1_000), None);
+        world.pulse.received(b"more of its body");
+        drop(first);
+        assert_eq!(world.after(1_000), None);
+        drop(second);
+        assert_eq!(world.after(59), None);
+        assert_eq!(world.after(1), Some(Late::Idle));
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_late_also_while_a_request_is_in_work() {
+        let world = World::new();
+        let _request = world.pulse.request();
+        world.pulse.blocked();
+        assert_eq!(world.after(9), None);
+        world.pulse.sent();
+        world.pulse.blocked();
+        assert_eq!(world.after(9), None);
+        assert_eq!(world.after(1), Some(Late::Write));
+    }
+
+    #[test]
+    fn frames_of_http2_are_not_taken_for_a_head() {
+        let world = World::new();
+        world.pulse.received(b"PRI * HTTP/2.0");
+        assert_eq!(world.after(30), None);
+        world.pulse.received(b"a ping");
+        assert_eq!(world.after(30), Some(Late::Idle));
+    }
+}

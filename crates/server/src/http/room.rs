@@ -116,34 +116,19 @@ impl AsRef<[u8]> for Counted {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use millpond_store::{Timestamp, VirtualClock};
 
     use super::*;
 
-    fn room(limits: impl FnOnce(&mut Limits)) -> (Room, VirtualClock) {
-        let mut all = Limits {
-            connections_max: 9,
-            requests_max: 1,
-            waits_max: 1,
-            body_bytes_max: 4 * BLOCK,
-            bodies_bytes_max: 4 * BLOCK,
-            header_timeout: Duration::from_secs(1),
-            body_timeout: Duration::from_secs(1),
-            idle_timeout: Duration::from_secs(1),
-            write_timeout: Duration::from_secs(1),
-            shutdown_timeout: Duration::from_secs(1),
-        };
-        limits(&mut all);
+    fn room() -> Room {
         let clock = VirtualClock::automatic(Timestamp::from_millis(0));
-        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        (Room::new(&all, &shared), clock)
+        let shared: Arc<dyn Clock> = Arc::new(clock);
+        Room::new(&Limits::example(), &shared)
     }
 
     #[tokio::test]
     async fn waits_do_not_take_the_turns_of_requests() {
-        let (room, _) = room(|_| ());
+        let room = room();
         let wait = room.wait().unwrap();
         assert_eq!(room.wait().err(), Some(Refusal::TooManyWaits));
         let turn = room.request().await.unwrap();
@@ -156,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_are_counted_until_they_are_dropped() {
-        let (room, _) = room(|_| ());
+        let room = room();
         let mut held = Held::default();
         room.hold(&mut held, 1).unwrap();
         room.hold(&mut held, BLOCK + 1).unwrap();

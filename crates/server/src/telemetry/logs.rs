@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Layer, Registry, fmt};
@@ -11,11 +11,21 @@ use crate::config::LogFormat;
 
 /// What is logged, as a user says it: `info`, or `info,millpond=debug`.
 pub fn log_filter(text: &str) -> Result<Targets, String> {
-    text.parse().map_err(|error| {
+    let wrong = |part: &str| {
         format!(
-            "{text:?}: {error}; give off, error, warn, info, debug or trace, or info,millpond=debug"
+            "{part:?} is no level; give off, error, warn, info, debug or trace, or by module, as in \
+             info,millpond=debug"
         )
-    })
+    };
+    let mut filter = Targets::new();
+    for part in text.split(',') {
+        let level = |level: &str| level.trim().parse::<LevelFilter>().map_err(|_| wrong(part));
+        filter = match part.split_once('=') {
+            Some((module, named)) => filter.with_target(module.trim(), level(named)?),
+            None => filter.with_default(level(part)?),
+        };
+    }
+    Ok(filter)
 }
 
 /// Starts logging for the whole process.
@@ -28,4 +38,21 @@ pub fn start_logs(format: LogFormat, filter: Targets) -> Result<(), TryInitError
         LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
     tracing_subscriber::registry().with(lines).try_init()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_given_for_all_or_by_module() {
+        let level = tracing::Level::DEBUG;
+        let filter = log_filter("warn,millpond=debug").unwrap();
+        assert!(filter.would_enable("millpond::http", &level));
+        assert!(!filter.would_enable("hyper", &level));
+        assert!(!log_filter("off").unwrap().would_enable("millpond", &tracing::Level::ERROR));
+        for text in ["loud", "", "info,", "millpond=loud"] {
+            assert!(log_filter(text).unwrap_err().contains("trace"), "{text}");
+        }
+    }
 }

@@ -139,3 +139,67 @@ impl Drop for Connected {
         self.0.dec();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use millpond_lanes::Ground;
+    use millpond_sqs::{Sqs, SqsOptions};
+    use millpond_store::{Environment, MemoryStore, Meter};
+
+    use super::*;
+    use crate::http::Room;
+
+    /// Names and labels in the tables of the documentation: `name{label,label}`.
+    fn documented() -> BTreeSet<String> {
+        let text = include_str!("../../../../docs/telemetry.md");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `millpond_"));
+        rows.map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            format!("millpond_{}{{{}}}", cells[0], cells[2]).replace(['`', ' '], "")
+        })
+        .collect()
+    }
+
+    /// The same of what is shown.
+    fn shown(text: &str) -> BTreeSet<String> {
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        samples
+            .map(|line| {
+                let name = line.split(['{', ' ']).next().unwrap_or_default();
+                let name = ["_sum", "_count", "_bucket"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix))
+                    .unwrap_or(name);
+                let labels = line.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+                let labels: Vec<&str> = labels
+                    .map(|(labels, _)| labels.split(',').filter_map(|l| l.split('=').next()))
+                    .into_iter()
+                    .flatten()
+                    .filter(|label| *label != "le")
+                    .collect();
+                format!("{name}{{{}}}", labels.join(","))
+            })
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn the_documentation_lists_every_metric_and_no_other() {
+        let environment = Environment::system();
+        let ground = Ground::new(Arc::new(MemoryStore::new(&environment)), &environment);
+        let sqs = Sqs::open(&ground, SqsOptions::default()).await.unwrap();
+        // Nonsense, which is counted like anything else.
+        sqs.handle(http::Request::new(bytes::Bytes::new())).await;
+        let room = Room::new(&crate::config::Limits::example(), &environment.clock);
+        let started = environment.now();
+        let metrics = Metrics::new(Sources { sqs, room, meter: Some(Meter::new()), started });
+        let took = Duration::from_millis(1);
+        metrics.answered(Took { door: "sqs", waited: true, status: StatusCode::OK, took });
+        metrics.refused("busy");
+        metrics.dropped("idle");
+        metrics.tls_reloaded("ok");
+        drop(metrics.connection());
+        assert_eq!(shown(&metrics.text()), documented());
+    }
+}
