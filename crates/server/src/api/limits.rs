@@ -5,9 +5,6 @@ use std::time::Duration;
 /// Longest wait of one request, in milliseconds: a minute, which proxies let pass.
 pub const WAIT_MS_MAX: u64 = 60_000;
 
-/// How often a waiting receive looks whether its caller is still there, and whether the server stops.
-pub const WAIT_SLICE: Duration = Duration::from_secs(1);
-
 /// Most messages, records or receipts in one request.
 pub const BATCH_MAX: usize = 1_000;
 

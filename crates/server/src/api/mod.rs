@@ -26,7 +26,6 @@ mod sequence;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -34,11 +33,12 @@ use http::{Method, Request, Response, StatusCode};
 use millpond_lanes::Ground;
 use millpond_store::Environment;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 pub use backend::Backend;
 pub use error::{ApiError, ErrorBody};
 use handles::Handles;
-pub use mount::{PREFIX, refuse_all};
+pub use mount::{PREFIX, authorize_by};
 use route::{Input, Route};
 
 /// The sequencer that is used when none is named.
@@ -60,7 +60,7 @@ struct Inner {
     routes: Vec<Route>,
     document: Bytes,
     authorize: Option<Box<Authorize>>,
-    closed: AtomicBool,
+    closed: watch::Sender<bool>,
 }
 
 impl Api {
@@ -75,7 +75,7 @@ impl Api {
             routes,
             document,
             authorize: None,
-            closed: AtomicBool::new(false),
+            closed: watch::channel(false).0,
         }))
     }
 
@@ -109,9 +109,9 @@ impl Api {
         in_query || (request.uri().path().ends_with("/receive") && names_it(request.body()))
     }
 
-    /// Ends all waits within a second, with what they have, and refuses new ones: for a graceful stop.
+    /// Ends all waits with what they have, and lets no other request wait: for a graceful stop.
     pub fn close(&self) {
-        self.0.closed.store(true, Ordering::Relaxed);
+        self.0.closed.send_replace(true);
     }
 
     /// Does what must be done now and then for the queues that were used here: what has ended is removed, what is too
@@ -124,8 +124,10 @@ impl Api {
         }
     }
 
-    fn is_closed(&self) -> bool {
-        self.0.closed.load(Ordering::Relaxed)
+    /// Returns when waits are to end.
+    async fn until_closed(&self) {
+        // The sender lives as long as this.
+        let _ = self.0.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     fn ground(&self) -> &Ground {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Failure;
 use super::http_client::HttpClient;
 use super::open::{Make, open};
-use super::target::Target;
+use super::target::{Target, access_key};
 use crate::api::{Api, Backend, ErrorBody};
 
 /// What stays as it is in a path or a query.
@@ -118,12 +118,8 @@ impl Door {
     /// Opens the store, or finds the server.
     pub async fn open(target: &Target, make: Make) -> Result<Self, Failure> {
         if let Some(url) = &target.server {
-            let keys = target.access_key_id.clone().zip(target.secret_access_key.clone());
-            return Ok(Self::Server(Box::new(HttpClient::new(
-                url,
-                keys,
-                target.ca_file.as_deref(),
-            )?)));
+            let client = HttpClient::new(url, access_key(), target.ca_file.as_deref())?;
+            return Ok(Self::Server(Box::new(client)));
         }
         let (ground, backend) = open(target, make).await?;
         Ok(Self::Here(Box::new((Api::new(&ground, backend.clone()), backend))))

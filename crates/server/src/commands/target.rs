@@ -28,7 +28,8 @@ pub struct Target {
     )]
     pub objects: Option<String>,
 
-    /// A running server, such as http://127.0.0.1:9324; instead of --store.
+    /// A running server, such as http://127.0.0.1:9324; instead of --store. One with access keys is given
+    /// MILLPOND_ACCESS_KEY_ID and MILLPOND_SECRET_ACCESS_KEY.
     #[arg(long, global = true, value_name = "URL", help_heading = "Where")]
     pub server: Option<String>,
 
@@ -43,29 +44,16 @@ pub struct Target {
     )]
     pub ca_file: Option<std::path::PathBuf>,
 
-    /// The access key's id for the server, when it asks for one.
-    #[arg(
-        long,
-        global = true,
-        value_name = "ID",
-        env = "MILLPOND_ACCESS_KEY_ID",
-        requires = "secret_access_key",
-        help_heading = "Where"
-    )]
-    pub access_key_id: Option<String>,
-
-    /// The access key's secret; better given by the environment than here.
-    #[arg(
-        long,
-        global = true,
-        value_name = "SECRET",
-        env = "MILLPOND_SECRET_ACCESS_KEY",
-        hide_env_values = true,
-        help_heading = "Where"
-    )]
-    pub secret_access_key: Option<String>,
-
     /// Prints JSON: lists as one object a line, anything else as one object.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+}
+
+/// The variables that an access key for a server is taken from; flags can be seen by other users of a machine.
+const KEY_VARIABLES: [&str; 2] = ["MILLPOND_ACCESS_KEY_ID", "MILLPOND_SECRET_ACCESS_KEY"];
+
+/// The access key, if there is one.
+pub fn access_key() -> Option<(String, String)> {
+    let [id, secret] = KEY_VARIABLES.map(|name| std::env::var(name).ok());
+    id.zip(secret)
 }

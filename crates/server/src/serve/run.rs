@@ -16,7 +16,7 @@ use super::health::Health;
 use super::pages::Pages;
 use super::signals::Signals;
 use super::welcome::welcome;
-use crate::api::{self, Api, refuse_all};
+use crate::api::{self, Api, authorize_by};
 use crate::config::Config;
 use crate::http::{Door, Inside, Listener, Room, Tls};
 use crate::telemetry::{Metrics, Sources, log_filter, start_logs};
@@ -192,8 +192,11 @@ impl Server {
 /// The native API, on the same store.
 fn native_api(config: &Config, opened: &Opened) -> Api {
     let api = Api::new(&opened.ground, opened.backend());
-    match config.keys {
-        Some(_) => api.with_authorize(refuse_all()),
+    match &config.keys {
+        Some(keys) => {
+            let environment = opened.ground.environment.clone();
+            api.with_authorize(authorize_by(keys.clone(), environment))
+        }
         None => api,
     }
 }

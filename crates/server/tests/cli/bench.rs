@@ -8,8 +8,12 @@ fn check(report: &Value, workload: &str, requests: &[&str]) {
     assert_eq!(report["workload"], workload);
     assert!(report["messages"].as_u64().unwrap() >= 40, "{report}");
     assert!(report["messages_per_second"].as_f64().unwrap() > 0.0);
-    let names: Vec<&str> =
-        report["requests"].as_array().unwrap().iter().map(|r| r["request"].as_str().unwrap()).collect();
+    let names: Vec<&str> = report["requests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["request"].as_str().unwrap())
+        .collect();
     assert_eq!(names, requests);
     for request in report["requests"].as_array().unwrap() {
         assert!(request["p50_ms"].as_f64() <= request["max_ms"].as_f64(), "{request}");
@@ -27,8 +31,17 @@ const WORKLOADS: [(&str, &[&str]); 4] = [
 fn each_workload_runs_on_a_store_and_leaves_no_queue() {
     let place = Place::store();
     for (workload, requests) in WORKLOADS {
-        let arguments =
-            ["bench", "--workload", workload, "--messages", "40", "--concurrency", "4", "--batch", "5"];
+        let arguments = [
+            "bench",
+            "--workload",
+            workload,
+            "--messages",
+            "40",
+            "--concurrency",
+            "4",
+            "--batch",
+            "5",
+        ];
         check(&place.json(&arguments)[0], workload, requests);
     }
     assert_eq!(place.good(&["queue", "list"]), "");
@@ -44,7 +57,15 @@ fn each_workload_runs_on_an_sqs_endpoint() {
     let place = Place::Store(tempfile::TempDir::new().unwrap());
     for (workload, requests) in WORKLOADS {
         let report = place.json(&[
-            "bench", "--endpoint", &server.url, "--workload", workload, "--messages", "40", "--concurrency", "4",
+            "bench",
+            "--endpoint",
+            &server.url,
+            "--workload",
+            workload,
+            "--messages",
+            "40",
+            "--concurrency",
+            "4",
         ]);
         check(&report[0], workload, requests);
     }

@@ -44,7 +44,11 @@ fn each_mistake_has_its_exit_code_and_names_what_is_wrong() {
         (&["bench", "--batch", "11"], 2, &["--batch"]),
         // 3: not found.
         (&["queue", "count", "none"], 3, &["no queue", "none"]),
-        (&["queue", "create", "r", "--dead-letters", "none", "--receives-max", "3"], 2, &["none", "does not exist"]),
+        (
+            &["queue", "create", "r", "--dead-letters", "none", "--receives-max", "3"],
+            2,
+            &["none", "does not exist"],
+        ),
         (&["queue", "get", "q", "018bcfe56800716ba38d640c807f36d2-0000"], 3, &["no message"]),
         (&["log", "describe", "none"], 3, &["no topic", "t"]),
         (&["log", "lag", "t", "none"], 3, &["no group"]),
@@ -55,11 +59,19 @@ fn each_mistake_has_its_exit_code_and_names_what_is_wrong() {
         (&["queue", "create", "q", "--order", "lifo"], 4, &["exists", "order"]),
         (&["log", "create", "t", "--partitions", "3"], 4, &["already"]),
         (&["log", "read", "t", "--from", "9", "--partition", "0"], 4, &["offset 9"]),
-        (&["sequence", "put", "--queue", "s", "--seq", "0", "other"], 4, &["1 of 1 messages failed"]),
+        (
+            &["sequence", "put", "--queue", "s", "--seq", "0", "other"],
+            4,
+            &["1 of 1 messages failed"],
+        ),
         (&["sequence", "rewind", "s", "9"], 4, &["rewind to 9"]),
         (&["sequence", "declare-gap", "s", "5", "6"], 4, &["gap policy"]),
         // 5: not now.
-        (&["queue", "list", "--server", "http://127.0.0.1:1"], 5, &["127.0.0.1:1", "millpond serve"]),
+        (
+            &["queue", "list", "--server", "http://127.0.0.1:1"],
+            5,
+            &["127.0.0.1:1", "millpond serve"],
+        ),
     ];
     for (arguments, code, named) in cases {
         let (got, said) = place.bad(arguments);

@@ -37,7 +37,8 @@ fn records_and_numbered_messages_round_trip_as_json_lines() {
     let place = Place::store();
     place.good(&["log", "create", "a", "--partitions", "1"]);
     place.good(&["log", "create", "b", "--partitions", "1"]);
-    let record = json!({ "key": "k", "payload_base64": "/w==", "headers": [{ "name": "h", "value": "v" }] });
+    let record =
+        json!({ "key": "k", "payload_base64": "/w==", "headers": [{ "name": "h", "value": "v" }] });
     place.good_with(&["log", "append", "a", "--jsonl", "-"], &format!("{record}\n"));
     place.good(&["log", "append", "a", "second", "--key", "k"]);
     let read = place.good(&["log", "read", "a", "--json"]);
@@ -62,7 +63,10 @@ fn files_lines_and_long_input_are_sent_in_order() {
     let place = Place::store();
     place.good(&["queue", "create", "q", "--strict"]);
     let lines: String = (0..500).map(|n| format!("m{n}\n")).collect();
-    let sent = place.json_with(&["queue", "send", "q", "--lines", "-", "--batch", "64", "--group", "g"], &lines);
+    let sent = place.json_with(
+        &["queue", "send", "q", "--lines", "-", "--batch", "64", "--group", "g"],
+        &lines,
+    );
     assert_eq!(sent.len(), 500);
     std::fs::write(place.directory().join("body.bin"), b"\xff\xfe").unwrap();
     place.good(&["queue", "send", "q", "--file", "body.bin", "--group", "g"]);
@@ -88,5 +92,8 @@ fn counters_of_short_commands_are_kept() {
     }
     place.good(&["queue", "receive", "q", "--ack"]);
     let totals = &place.json(&["queue", "count", "q"])[0]["totals"];
-    assert_eq!((&totals["sent"], &totals["received"], &totals["acked"]), (&json!(3), &json!(1), &json!(1)));
+    assert_eq!(
+        (&totals["sent"], &totals["received"], &totals["acked"]),
+        (&json!(3), &json!(1), &json!(1))
+    );
 }

@@ -8,9 +8,12 @@ use super::world::Place;
 #[test]
 fn completions_are_made_for_each_shell() {
     let place = Place::store();
-    for (shell, word) in
-        [("bash", "_millpond"), ("zsh", "#compdef"), ("fish", "complete"), ("powershell", "Register")]
-    {
+    for (shell, word) in [
+        ("bash", "_millpond"),
+        ("zsh", "#compdef"),
+        ("fish", "complete"),
+        ("powershell", "Register"),
+    ] {
         let script = place.good(&["completions", shell]);
         assert!(script.contains(word) && script.contains("dead-letters"), "{shell}");
     }

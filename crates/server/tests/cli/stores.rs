@@ -11,7 +11,10 @@ fn a_directory_is_made_looked_at_checked_and_swept() {
     assert_eq!((stats["backend"].as_str(), stats["queues"].as_u64()), (Some("embedded"), Some(1)));
     assert!(stats["bytes"].as_u64().unwrap() > 0);
     let checked = &place.json(&["store", "verify"])[0];
-    assert_eq!((checked["messages"].as_u64(), checked["problems"].as_array().unwrap().len()), (Some(1), 0));
+    assert_eq!(
+        (checked["messages"].as_u64(), checked["problems"].as_array().unwrap().len()),
+        (Some(1), 0)
+    );
     assert_eq!(place.json(&["store", "sweep", "--remove"])[0]["removed"], 0);
     let made = &place.json(&["store", "create", "--store", "other"])[0];
     assert_eq!(made["store"], "other");
@@ -22,7 +25,8 @@ fn a_directory_is_made_looked_at_checked_and_swept() {
 fn policies_name_the_table_and_the_bucket() {
     let place = Place::store();
     let arn = "arn:aws:dynamodb:eu-central-1:111122223333:table/things";
-    let printed = place.good(&["store", "policy", "--role", "producer", "--arn", arn, "--bucket", "b/p"]);
+    let printed =
+        place.good(&["store", "policy", "--role", "producer", "--arn", arn, "--bucket", "b/p"]);
     assert!(printed.contains(arn) && printed.contains("arn:aws:s3:::b/p/*"), "{printed}");
     assert!(!printed.contains("DeleteTable"), "{printed}");
     let all = place.json(&["store", "policy", "--store", "dynamodb:things"]);

@@ -54,7 +54,8 @@ impl Server {
 
 /// A command that sees nothing of the machine's own settings.
 fn clean(mut command: Command) -> Command {
-    for name in ["MILLPOND_STORE", "MILLPOND_OBJECTS", "MILLPOND_ACCESS_KEY_ID"] {
+    for name in ["MILLPOND_STORE", "MILLPOND_OBJECTS", "MILLPOND_ACCESS_KEY_ID", "MILLPOND_CA_FILE"]
+    {
         command.env_remove(name);
     }
     command.env("AWS_EC2_METADATA_DISABLED", "true");
@@ -83,10 +84,16 @@ impl Place {
         }
     }
 
-    /// Runs a command with this on its standard input.
-    pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
+    /// A command in the directory, without a server.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = clean(Command::new(env!("CARGO_BIN_EXE_millpond")));
         command.current_dir(self.directory()).args(arguments);
+        command
+    }
+
+    /// Runs a command with this on its standard input.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
         if let Self::Server(_, server) = self {
             command.args(["--server", &server.url]);
         }

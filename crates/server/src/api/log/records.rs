@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::super::Api;
 use super::super::content::{decode, decode_some, encode, encode_some};
 use super::super::error::{ApiError, ErrorBody};
-use super::super::limits::WAIT_SLICE;
 use super::super::queue::{check_batch, check_max, check_wait};
 use super::{failed, parse_place};
 
@@ -253,17 +252,11 @@ pub async fn read(api: Api, input: ReadInput) -> Result<Records, ApiError> {
     }
     let place = millpond_log::Seek::Offset(batch.next);
     let mut follower = topic.follow(input.partition, place, max).await.map_err(error)?;
-    let clock = api.environment().clock.clone();
-    let began = clock.monotonic();
-    loop {
-        let left = wait.saturating_sub(clock.monotonic().since(began));
-        if left.is_zero() || api.is_closed() {
-            return Ok(batch.into());
-        }
-        let next = Box::pin(follower.next_within(left.min(WAIT_SLICE))).await.map_err(error)?;
-        if let Some(batch) = next {
-            return Ok(batch.into());
-        }
+    let awaited = Box::pin(follower.next_within(wait));
+    tokio::select! {
+        biased;
+        next = awaited => Ok(next.map_err(error)?.unwrap_or(batch).into()),
+        () = api.until_closed() => Ok(batch.into()),
     }
 }
 

@@ -126,6 +126,7 @@ pub fn queue_config(_: &mut SchemaGenerator) -> Schema {
             "status": optional(&status, &["keep"], "Whether and how long what became of a message is kept."),
             "shedding": shedding(),
             "limits": limits(),
+            "keeps_age": { "type": "boolean", "description": "Whether a message that is moved here keeps its age." },
         },
         "additionalProperties": false,
     })
@@ -160,6 +161,7 @@ mod tests {
             dead_letters: Some(DeadLetters { queue: "dead".into(), receives_max: 3 }),
             status: Some(StatusKeeping { keep: Duration::ZERO }),
             shedding: Some(Shedding { delay: Some(delay), ..Shedding::default() }),
+            keeps_age: true,
             limits: Limits { rate: Some(rate), group_rate: Some(rate), ..Limits::default() },
             ..QueueConfig::strict()
         };

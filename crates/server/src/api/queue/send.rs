@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::super::Api;
 use super::super::error::ApiError;
-use super::super::limits::{BATCH_MAX, WAIT_MS_MAX, WAIT_SLICE};
+use super::super::limits::{BATCH_MAX, WAIT_MS_MAX};
 use super::types::{MessageOutput, NewMessage, SendOutcome, order};
 
 /// What to send.
@@ -84,6 +84,9 @@ pub struct ReceiveInput {
     order: Option<Value>,
     /// In a strict queue, the same id again gets the same messages again.
     attempt: Option<String>,
+    /// Groups whose messages come behind all others, in a queue that is not strict.
+    #[serde(default)]
+    behind: Vec<String>,
     /// Who receives, to be kept with the task's status.
     #[serde(default)]
     worker: String,
@@ -107,6 +110,7 @@ pub async fn receive(api: Api, input: ReceiveInput) -> Result<Messages, ApiError
         visibility: input.visibility_ms.map(Duration::from_millis),
         order: order(input.order)?,
         attempt: input.attempt,
+        behind: input.behind,
         worker: input.worker,
     };
     // The call goes on by itself when its caller is gone, so that it can give back what it claimed.
@@ -118,37 +122,20 @@ pub async fn receive(api: Api, input: ReceiveInput) -> Result<Messages, ApiError
 
 type Reply = oneshot::Sender<Result<Vec<Delivery>, QueueError>>;
 
-/// Receives in slices, so that a wait ends when its caller is gone or the server stops.
-async fn receive_for(api: Api, client: Client, ask: Receive, reply: Reply) {
-    let clock = api.environment().clock.clone();
-    let began = clock.monotonic();
-    let (mut got, mut outcome) = (Vec::new(), Ok(()));
-    loop {
-        let left = ask.wait.saturating_sub(clock.monotonic().since(began));
-        let slice = if api.is_closed() { Duration::ZERO } else { left.min(WAIT_SLICE) };
-        // The bounds themselves are the queue's to judge, so they go there as they came when nothing was received.
-        let (max, min) = (ask.max - got.len(), ask.min.saturating_sub(got.len()).max(1));
-        let min = if got.is_empty() { ask.min } else { min };
-        let part = Receive { max, min, wait: slice, ..ask.clone() };
-        match Box::pin(client.receive(&part)).await {
-            Ok(some) => got.extend(some),
-            Err(error) => outcome = Err(error),
+/// Receives until there is enough, the caller is gone or the server stops.
+async fn receive_for(api: Api, client: Client, ask: Receive, mut reply: Reply) {
+    let stop = async {
+        tokio::select! {
+            biased;
+            () = api.until_closed() => {}
+            () = reply.closed() => {}
         }
-        let enough = if ask.attempt.is_some() { 1 } else { ask.min.max(1) };
-        if outcome.is_err() || got.len() >= enough || left.is_zero() {
-            break;
-        }
-        if api.is_closed() || reply.is_closed() {
-            break;
-        }
-    }
-    // What was claimed before a failure is still the caller's.
-    let outcome = if got.is_empty() { outcome.map(|()| got) } else { Ok(got) };
+    };
+    let outcome = Box::pin(client.receive_until(&ask, stop)).await;
     if let Err(Ok(unheard)) = reply.send(outcome) {
-        for delivery in unheard {
-            if let Err(error) = client.release(&delivery.receipt).await {
-                tracing::debug!(%error, "a message comes back when its lease ends");
-            }
+        let receipts: Vec<_> = unheard.into_iter().map(|delivery| delivery.receipt).collect();
+        if let Err(error) = client.return_batch(&receipts).await {
+            tracing::debug!(%error, "messages come back when their leases end");
         }
     }
 }

@@ -135,6 +135,8 @@ impl From<&Attribute> for TypedAttribute {
 pub struct MessageOutput {
     /// Its id.
     pub id: String,
+    /// A name that no other message has, in any queue, and that it keeps when it goes to the dead letters.
+    pub identity: String,
     /// What acknowledges it, extends its lease or gives it back; only when it was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
@@ -207,6 +209,7 @@ impl From<Delivery> for MessageOutput {
         let received = delivery.receives > 0;
         Self {
             id: delivery.id.to_string(),
+            identity: delivery.identity,
             receipt: Some(delivery.receipt.as_str().to_owned()).filter(|text| !text.is_empty()),
             state: None,
             body,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Api;
 use super::super::error::ApiError;
-use super::super::limits::WAIT_SLICE;
 use super::super::queue::check_wait;
 use super::messages::{NumberedMessage, Passed};
 use super::settings::SequencerInput;
@@ -237,35 +236,22 @@ pub async fn ranges(api: Api, input: RangesInput) -> Result<Ranges, ApiError> {
     };
     let mut subscription = Box::pin(sequencer.subscribe(&input.queue, from)).await?;
     let clock = api.environment().clock.clone();
-    let began = clock.monotonic();
-    loop {
-        let left = wait.saturating_sub(clock.monotonic().since(began)).min(WAIT_SLICE);
-        let announcement = tokio::select! {
-            biased;
-            announcement = subscription.next() => announcement?,
-            () = clock.sleep(left) => {
-                if left < WAIT_SLICE || api.is_closed() {
-                    let (epoch, passed, late, parked) = (None, None, None, None);
-                    return Ok(Ranges { epoch, passed, late, parked, next: unchanged });
-                }
-                continue;
-            }
-        };
-        let mut answer = Ranges {
-            epoch: Some(announcement.epoch),
-            passed: None,
-            late: None,
-            parked: None,
-            next: unchanged,
-        };
-        match announcement.event {
-            Event::Advanced(passed) => {
-                answer.next = passed.next.to_string();
-                answer.passed = Some(passed.into());
-            }
-            Event::Late(message) => answer.late = Some(message.into()),
-            Event::Parked(number) => answer.parked = Some(number),
+    let mut answer =
+        Ranges { epoch: None, passed: None, late: None, parked: None, next: unchanged };
+    let announcement = tokio::select! {
+        biased;
+        announcement = subscription.next() => announcement?,
+        () = api.until_closed() => return Ok(answer),
+        () = clock.sleep(wait) => return Ok(answer),
+    };
+    answer.epoch = Some(announcement.epoch);
+    match announcement.event {
+        Event::Advanced(passed) => {
+            answer.next = passed.next.to_string();
+            answer.passed = Some(passed.into());
         }
-        return Ok(answer);
+        Event::Late(message) => answer.late = Some(message.into()),
+        Event::Parked(number) => answer.parked = Some(number),
     }
+    Ok(answer)
 }

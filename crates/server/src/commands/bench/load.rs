@@ -7,6 +7,7 @@ use millpond_store::Environment;
 
 use super::super::Failure;
 use super::super::open::{Make, open};
+use super::super::target::access_key;
 use super::BenchArgs;
 use super::sqs::SqsQueue;
 use crate::api::{ApiError, Backend};
@@ -33,10 +34,8 @@ impl Load {
             name.unwrap_or_else(|| format!("bench-{:08x}", environment.rng.next_u64() >> 32));
         let (kind, place) = match &args.endpoint {
             Some(url) => {
-                let keys =
-                    args.target.access_key_id.clone().zip(args.target.secret_access_key.clone());
                 let dummy = || ("bench".to_owned(), "bench".to_owned());
-                let key = (!args.unsigned).then(|| keys.unwrap_or_else(dummy));
+                let key = (!args.unsigned).then(|| access_key().unwrap_or_else(dummy));
                 let queue =
                     SqsQueue::create(url, key, args.target.ca_file.as_deref(), &name).await?;
                 (Kind::Endpoint(Box::new(queue)), url.clone())

@@ -79,6 +79,9 @@ pub struct ConfigArgs {
     /// The queue that shed messages go to.
     #[arg(long, value_name = "QUEUE")]
     side_queue: Option<String>,
+    /// Whether a message that is moved here from another queue keeps its age. [usual: false]
+    #[arg(long, value_name = "BOOL")]
+    keeps_age: Option<bool>,
     /// Messages handed out a second, by all workers together.
     #[arg(long, value_name = "PER-SECOND")]
     rate: Option<f64>,
@@ -179,6 +182,7 @@ impl ConfigArgs {
         set("status", self.status.map(|keep| json!({ "keep": millis(keep) })));
         set("shedding", self.shedding_value());
         set("limits", self.limits_value());
+        set("keeps_age", self.keeps_age.map(Value::from));
         Ok(config)
     }
 

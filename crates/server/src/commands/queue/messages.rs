@@ -19,6 +19,7 @@ use crate::api::limits::WAIT_MS_MAX;
 /// What a received message has, and one to send has not.
 const OUTPUT_ONLY: &[&str] = &[
     "id",
+    "identity",
     "receipt",
     "state",
     "sent_ms",
@@ -169,6 +170,9 @@ pub struct Receive {
     /// In a strict queue: the same id again gets the same messages again.
     #[arg(long, value_name = "ID")]
     attempt: Option<String>,
+    /// A group whose messages come behind all others, in a queue that is not strict; may be repeated.
+    #[arg(long, value_name = "GROUP")]
+    behind: Vec<String>,
     /// Who receives, to be kept with the task's status.
     #[arg(long, default_value = "", hide_default_value = true)]
     worker: String,
@@ -196,6 +200,7 @@ pub async fn receive(door: &Door, out: Output, args: Receive) -> Result<(), Fail
             "visibility_ms": args.visibility.map(millis),
             "order": args.order.map(|order| order_value(order, None, None, None)),
             "attempt": args.attempt,
+            "behind": args.behind,
             "worker": args.worker,
         });
         let answer = door.ask(Ask::post(&path, body).client(&args.place.client)).await?;
@@ -263,6 +268,7 @@ pub async fn get(door: &Door, out: Output, args: Get) -> Result<(), Failure> {
     let answer = door.ask(Ask::get(&path).client(&args.place.client)).await?;
     let columns: &[Column] = &[
         ("id", "id", Show::Plain),
+        ("identity", "identity", Show::Plain),
         ("state", "state", Show::Plain),
         ("until", "until_ms", Show::Time),
         ("sent", "sent_ms", Show::Time),
