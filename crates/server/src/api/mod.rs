@@ -117,7 +117,18 @@ impl Api {
     /// Does what must be done now and then for the queues that were used here: what has ended is removed, what is too
     /// much is shed, counters are stored. To be called every few seconds, and before the end.
     pub async fn maintain(&self) {
-        for client in self.0.handles.clients() {
+        let handles = &self.0.handles;
+        // What goes to another queue is counted there too.
+        for client in handles.clients() {
+            let Ok(config) = client.config().await else { continue };
+            let dead = config.dead_letters.as_ref().map(|dead| &dead.queue);
+            let side = config.shedding.as_ref().and_then(|shedding| shedding.side_queue.as_ref());
+            for queue in dead.into_iter().chain(side) {
+                // One that was deleted counts nothing.
+                let _ = handles.client(queue, client.id().as_str()).await;
+            }
+        }
+        for client in handles.clients() {
             if let Err(error) = Box::pin(client.maintain()).await {
                 tracing::debug!(queue = %client.queue(), %error, "maintenance is left to later");
             }

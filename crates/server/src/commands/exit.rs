@@ -33,7 +33,7 @@ pub enum Failure {
     #[error("{0}")]
     Broken(String),
     /// Some entries failed; each was reported.
-    #[error("{failed} of {of} {what} failed")]
+    #[error("{failed} of {of} {what} failed{}", said(first.as_ref()))]
     Partly {
         /// How many failed.
         failed: usize,
@@ -41,7 +41,7 @@ pub enum Failure {
         of: usize,
         /// What they are.
         what: &'static str,
-        /// The first failure, which gives the exit code when all failed.
+        /// The first failure, which also gives the exit code when all failed.
         first: Option<ErrorBody>,
     },
     /// Whoever read the output is gone.
@@ -50,6 +50,10 @@ pub enum Failure {
     /// By a signal.
     #[error("interrupted")]
     Interrupted,
+}
+
+fn said(first: Option<&ErrorBody>) -> String {
+    first.map(|first| format!(": {}", first.message)).unwrap_or_default()
 }
 
 impl Failure {

@@ -45,7 +45,7 @@ fn each_key_does_what_it_may_and_others_do_nothing() {
     assert_eq!(run(shop, &["queue", "count", "orders-1", "--client", "ü/x y"]).0, 0);
     let refused: &[(Option<(&str, &str)>, &[&str], &str)] = &[
         (None, &["queue", "list"], "MissingAuthenticationToken"),
-        (Some(("admin", "guessed")), &["queue", "list"], "SignatureDoesNotMatch"),
+        (Some(("admin", "guessed")), &["queue", "list"], "InvalidSignature"),
         (Some(("nobody", "x")), &["queue", "list"], "UnrecognizedClient"),
         (Some(("111122223333", "an account's secret")), &["queue", "list"], "one account's"),
         (shop, &["queue", "count", "bills"], "on what it names"),

@@ -1,12 +1,15 @@
 //! Queues as a whole.
 
-use millpond_queue::{QueueConfig, Redrive};
+use std::collections::BTreeSet;
+
+use millpond_queue::{Client, QueueConfig, Redrive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::Api;
 use super::super::error::ApiError;
+use super::super::limits::{LISTED_DEFAULT, LISTED_MAX};
 use super::inspect::{ClientInput, Counts};
 use super::schema::{queue_config, queue_patch};
 
@@ -194,8 +197,23 @@ pub struct RedriveOutput {
 pub async fn redrive(api: Api, input: RedriveInput) -> Result<RedriveOutput, ApiError> {
     let client = api.handles().client(&input.queue, &input.client).await?;
     let how = Redrive { to: input.to, rate: input.rate, max: input.max };
+    let homes = homes(&client, &how).await?;
     let done = Box::pin(client.redrive(&how)).await?;
+    // A handle of each keeps what is counted there until it is stored.
+    for queue in homes {
+        let _ = api.handles().client(&queue, &input.client).await;
+    }
     Ok(RedriveOutput { moved: done.moved, homeless: done.homeless })
+}
+
+/// The queues that the first messages of a redrive go to.
+async fn homes(client: &Client, how: &Redrive) -> Result<BTreeSet<String>, ApiError> {
+    if let Some(to) = &how.to {
+        return Ok(BTreeSet::from([to.clone()]));
+    }
+    let first = how.max.unwrap_or(LISTED_DEFAULT).clamp(1, LISTED_MAX);
+    let letters = Box::pin(client.peek(first)).await?;
+    Ok(letters.into_iter().filter_map(|letter| letter.message.origin).map(|o| o.queue).collect())
 }
 
 /// Which group.
