@@ -66,9 +66,6 @@ pub async fn check_redrive(call: &Call<'_>, place: &Place, settings: &Settings) 
     if redrive.to.is_fifo() != place.is_fifo() {
         return Err(invalid("Dead-letter queue must be same type of queue as the source."));
     }
-    if redrive.to == *place {
-        return Err(invalid("A queue can't be the dead-letter queue of itself."));
-    }
     let target = match call.inner.registry.read(&redrive.to).await {
         Err(failure) if failure.code == Code::QueueDoesNotExist => {
             return Err(invalid("Dead letter target does not exist."));
