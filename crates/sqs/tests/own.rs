@@ -247,3 +247,39 @@ async fn a_queue_that_was_half_made_or_half_deleted_is_made_whole() {
     world.another_node().await.counts(&url).await;
     assert_eq!(queues.open("q").await.unwrap().config().await.unwrap().visibility.as_secs(), 50);
 }
+
+#[tokio::test]
+async fn messages_that_have_ended_are_removed_though_nobody_receives() {
+    let world = World::new().await;
+    let url = world
+        .create("q", json!({"MessageRetentionPeriod": "60", "Millpond.Clients": "true"}))
+        .await;
+    for url in [url.clone(), format!("{url}/shop")] {
+        world.send(&url, "x").await;
+    }
+    let queues = millpond_queue::Queues::new(&world.ground);
+    let native = queues.open("q").await.unwrap();
+    let left = async |client: &str| native.client(client).unwrap().peek(10).await.unwrap().len();
+    assert_eq!((left("").await, left("shop").await), (1, 1));
+    for _ in 0..2 {
+        world.settle().await;
+        world.pass(60);
+    }
+    for _ in 0..10 {
+        world.settle().await;
+    }
+    assert_eq!((left("").await, left("shop").await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_side_queue_must_exist() {
+    let world = World::new().await;
+    let url = world.queue("q").await;
+    world.fifo("f.fifo", json!({})).await;
+    for (name, part) in [("gone", "Millpond.ShedQueue"), ("f.fifo", "Millpond.ShedQueue"), ("q", "itself")] {
+        let (code, text) = world.set(&url, json!({"Millpond.ShedQueue": name})).await.error();
+        assert_eq!(code, "InvalidAttributeValue");
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(world.attributes(&url).await.get("Millpond.ShedQueue"), None);
+}

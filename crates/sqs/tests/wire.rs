@@ -1,5 +1,10 @@
 //! The wire itself: encodings, addresses, and the shape of answers and errors.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
+    reason = "test code, with long tables"
+)]
 
 mod common;
 
@@ -211,6 +216,9 @@ async fn urls_are_built_from_what_the_client_called() {
     }
 }
 
+/// A fixture, an action, and its parameters in either encoding.
+type Case<'a> = (&'a str, &'a str, Value, Vec<(&'a str, &'a str)>);
+
 async fn error_of(
     world: &World,
     action: &str,
@@ -226,7 +234,7 @@ async fn error_of(
 async fn errors_have_the_shape_that_clients_expect() {
     let world = World::new().await;
     world.queue("q").await;
-    let cases: Vec<(&str, &str, Value, Vec<(&str, &str)>)> = vec![
+    let cases: Vec<Case<'_>> = vec![
         ("no_queue", "GetQueueUrl", json!({"QueueName": "gone"}), vec![("QueueName", "gone")]),
         ("missing", "CreateQueue", json!({}), vec![]),
         (
