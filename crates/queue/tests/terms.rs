@@ -2,6 +2,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "test code: a broken expectation ends the test"
 )]
 
@@ -169,7 +170,7 @@ async fn groups_that_come_behind_others_are_received_when_nothing_else_waits() {
         client.send(Message::new(format!("loud {n}")).group("loud")).await.unwrap();
     }
     let batch = |n: u32| {
-        let group = if n % 3 == 0 { "quiet" } else { "loud" };
+        let group = if n.is_multiple_of(3) { "quiet" } else { "loud" };
         Message::new(format!("{group} mixed {n}")).group(group)
     };
     client.send_batch((0..30).map(batch).collect()).await.unwrap();

@@ -59,6 +59,7 @@ mod flight;
 mod keys;
 pub mod limits;
 mod live;
+mod maintenance;
 mod message;
 mod metrics;
 mod moves;

@@ -76,6 +76,18 @@ pub const QUEUES_KNOWN_MAX: usize = 20_000;
 /// Most queues of one account and region that are looked through for one answer.
 pub const QUEUES_LISTED_MAX: usize = 1_000_000;
 
+/// How often what has ended is removed from queues that are used, where looking through them costs next to nothing...
+pub const MAINTAIN_EVERY: Duration = Duration::from_secs(60);
+
+/// ...and where each row that is read is paid for.
+pub const MAINTAIN_PAID_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// Each time that this many rounds have passed, all queues are looked through, also those that nobody uses.
+pub const MAINTAIN_ALL_ROUNDS: u32 = 10;
+
+/// Steps that one round makes in one queue, at most; the next one goes on from there.
+pub const MAINTAIN_STEPS_MAX: usize = 16;
+
 /// The time for which a purged queue cannot be purged again, and a deleted one not created again.
 pub const QUIET_PERIOD: Duration = Duration::from_secs(60);
 

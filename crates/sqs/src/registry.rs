@@ -4,6 +4,7 @@
 //! the row is read; so a process that died between the two writes leaves nothing half-made.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use millpond_lanes::Ground;
@@ -27,11 +28,18 @@ pub struct Registry {
     /// What Millpond's own attributes begin with.
     pub prefix: String,
     known: Mutex<HashMap<Place, Entry>>,
+    /// Numbers what is read: a row that was asked for earlier does not replace one that was asked for later.
+    tickets: AtomicU64,
 }
+
+/// When a row was asked for, among others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
 
 #[derive(Debug)]
 struct Entry {
     known: Arc<Known>,
+    ticket: Ticket,
     read: Monotonic,
     used: Monotonic,
 }
@@ -48,7 +56,13 @@ pub struct Known {
 impl Registry {
     pub fn new(ground: &Ground, prefix: String) -> Self {
         let queues = Queues::new(ground);
-        Self { queues, ground: ground.clone(), prefix, known: Mutex::default() }
+        Self {
+            queues,
+            ground: ground.clone(),
+            prefix,
+            known: Mutex::default(),
+            tickets: AtomicU64::new(0),
+        }
     }
 
     /// A queue that exists, as of at most five seconds ago.
@@ -61,8 +75,9 @@ impl Registry {
 
     /// A queue that exists, as of now.
     pub async fn read(&self, place: &Place) -> Result<Arc<Known>> {
+        let ticket = self.ticket();
         let outcome = match self.ground.store.get(&key(place)?).await {
-            Ok(Some(item)) => self.learn(place, Record::read(&item)?).await,
+            Ok(Some(item)) => self.learn_as_of(place, Record::read(&item)?, ticket).await,
             Ok(None) => Err(Failure::no_queue()),
             Err(error) => Err(error.into()),
         };
@@ -99,8 +114,29 @@ impl Registry {
         all.get(place).map(|entry| Arc::clone(&entry.known))
     }
 
-    /// Takes in a row that was read or written just now.
+    fn ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The handles of all queues that are known.
+    pub fn lives(&self) -> Vec<Arc<Live>> {
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().map(|entry| Arc::clone(&entry.known.live)).collect()
+    }
+
+    /// Takes in a row that was written just now.
     pub async fn learn(&self, place: &Place, record: Record) -> Result<Arc<Known>> {
+        let ticket = self.ticket();
+        self.learn_as_of(place, record, ticket).await
+    }
+
+    /// Takes in a row, unless a newer one is known.
+    async fn learn_as_of(
+        &self,
+        place: &Place,
+        record: Record,
+        ticket: Ticket,
+    ) -> Result<Arc<Known>> {
         if record.deleted_ms.is_some() {
             return Err(Failure::no_queue());
         }
@@ -109,7 +145,11 @@ impl Registry {
         let known = Arc::new(Known { place: place.clone(), record, settings, live });
         let now = self.ground.environment.clock.monotonic();
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(place.clone(), Entry { known: Arc::clone(&known), read: now, used: now });
+        if let Some(newer) = all.get(place).filter(|entry| entry.ticket > ticket) {
+            return Ok(Arc::clone(&newer.known));
+        }
+        let entry = Entry { known: Arc::clone(&known), ticket, read: now, used: now };
+        all.insert(place.clone(), entry);
         if all.len() > QUEUES_KNOWN_MAX {
             make_room(&mut all);
         }

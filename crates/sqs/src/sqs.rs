@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::actions::{Action, run, wait_of};
 use crate::call::{Call, Caller, base_url, denied};
 use crate::error::{Code, Failure, Result};
+use crate::maintenance;
 use crate::message::uuid;
 use crate::metrics::{Counted, SqsMetrics};
 use crate::moves::Moves;
@@ -98,6 +99,7 @@ impl Sqs {
             tracing::warn!(error = failure.text, "move tasks are not carried on");
         }
         let counted = Counted::default();
+        tokio::spawn(maintenance::run(Arc::downgrade(&registry), closing.clone()));
         Ok(Self { inner: Arc::new(Inner { options, registry, moves, counted, closing }) })
     }
 

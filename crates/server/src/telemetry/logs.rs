@@ -19,7 +19,11 @@ pub fn log_filter(text: &str) -> Result<Targets, String> {
     };
     let mut filter = Targets::new();
     for part in text.split(',') {
-        let level = |level: &str| level.trim().parse::<LevelFilter>().map_err(|_| wrong(part));
+        let level = |level: &str| match level.trim() {
+            // The parser would take it for `error`.
+            "" => Err(wrong(part)),
+            level => level.parse::<LevelFilter>().map_err(|_| wrong(part)),
+        };
         filter = match part.split_once('=') {
             Some((module, named)) => filter.with_target(module.trim(), level(named)?),
             None => filter.with_default(level(part)?),

@@ -4,7 +4,7 @@ use millpond_queue::QueueError;
 use millpond_store::{Expect, StoreError, Version, Write};
 use serde::{Deserialize, Serialize};
 
-use super::set_queue_attributes::check_redrive;
+use super::set_queue_attributes::check_others;
 use crate::attributes::{Settings, Texts, apply, check_idempotent};
 use crate::call::Call;
 use crate::error::{Code, Failure, Result};
@@ -54,7 +54,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
         let expect = match call.inner.registry.row(&place).await? {
             Some((existing, _)) if existing.deleted_ms.is_none() => {
                 check_idempotent(&existing.attributes, &record.attributes)?;
-                call.inner.registry.learn(&place, existing).await?;
+                call.inner.registry.read(&place).await?;
                 return Ok(Answer { queue_url: call.url(&place) });
             }
             Some((deleted, version)) => {
@@ -64,7 +64,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
             }
             None => Expect::Absent,
         };
-        check_redrive(call, &place, &settings).await?;
+        check_others(call, &place, &settings).await?;
         let version = call.inner.registry.ground.environment.version();
         match put(call, &place, &record, expect, version).await {
             Ok(()) => return Ok(Answer { queue_url: call.url(&place) }),

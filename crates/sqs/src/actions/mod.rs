@@ -107,6 +107,24 @@ actions! {
     UntagQueue: untag_queue,
 }
 
+impl Action {
+    /// Whether its answer says more than that it was done.
+    pub const fn has_result(self) -> bool {
+        !matches!(
+            self,
+            Self::AddPermission
+                | Self::ChangeMessageVisibility
+                | Self::DeleteMessage
+                | Self::DeleteQueue
+                | Self::PurgeQueue
+                | Self::RemovePermission
+                | Self::SetQueueAttributes
+                | Self::TagQueue
+                | Self::UntagQueue
+        )
+    }
+}
+
 /// An answer that says nothing but that it was done.
 #[derive(Debug, Serialize)]
 pub struct Done {}

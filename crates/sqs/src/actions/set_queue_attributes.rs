@@ -41,8 +41,9 @@ pub async fn set(call: &Call<'_>, place: &Place, given: &Texts) -> Result<()> {
         );
         return Err(Failure::new(Code::InvalidAttributeValue, text));
     }
-    if given.contains_key("RedrivePolicy") {
-        check_redrive(call, place, &settings).await?;
+    let shed = format!("{}ShedQueue", registry.prefix);
+    if given.contains_key("RedrivePolicy") || given.contains_key(&shed) {
+        check_others(call, place, &settings).await?;
     }
     let changed = registry.change(place, |record| {
         apply(&mut record.attributes, given, place.is_fifo(), &registry.prefix)?;
@@ -53,8 +54,25 @@ pub async fn set(call: &Call<'_>, place: &Place, given: &Texts) -> Result<()> {
     Ok(())
 }
 
+/// Checks the queues that a queue's attributes name.
+pub async fn check_others(call: &Call<'_>, place: &Place, settings: &Settings) -> Result<()> {
+    let shedding = settings.config.shedding.as_ref();
+    let side = shedding.and_then(|shedding| Place::of_stored(shedding.side_queue.as_deref()?));
+    if let Some(side) = side {
+        let name = format!("{}ShedQueue", call.inner.registry.prefix);
+        let exists = call.inner.registry.read(&side).await.is_ok();
+        if side == *place || side.is_fifo() || !exists {
+            let text = format!(
+                "Invalid value for the parameter {name}. It is the name of another standard queue."
+            );
+            return Err(Failure::new(Code::InvalidAttributeValue, text));
+        }
+    }
+    check_redrive(call, place, settings).await
+}
+
 /// Checks that a queue may have its dead letters where it says.
-pub async fn check_redrive(call: &Call<'_>, place: &Place, settings: &Settings) -> Result<()> {
+async fn check_redrive(call: &Call<'_>, place: &Place, settings: &Settings) -> Result<()> {
     let Some(redrive) = &settings.redrive else { return Ok(()) };
     let invalid = |reason: &str| Failure::value("RedrivePolicy", redrive.text(), reason);
     if redrive.to.region != place.region {
@@ -65,9 +83,6 @@ pub async fn check_redrive(call: &Call<'_>, place: &Place, settings: &Settings) 
     }
     if redrive.to.is_fifo() != place.is_fifo() {
         return Err(invalid("Dead-letter queue must be same type of queue as the source."));
-    }
-    if redrive.to == *place {
-        return Err(invalid("A queue can't be the dead-letter queue of itself."));
     }
     let target = match call.inner.registry.read(&redrive.to).await {
         Err(failure) if failure.code == Code::QueueDoesNotExist => {

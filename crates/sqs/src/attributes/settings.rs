@@ -41,6 +41,10 @@ impl Settings {
         let is = |name: &str, value: &str| texts.get(name).is_some_and(|text| text == value);
         let redrive = texts.get("RedrivePolicy").map(|text| Redrive::read(text)).transpose()?;
         let allow = texts.get("RedriveAllowPolicy").map(|text| Allow::read(text)).transpose()?;
+        if let Some(redrive) = redrive.as_ref().filter(|redrive| redrive.to == *place) {
+            let reason = "A queue can't be the dead-letter queue of itself.";
+            return Err(Failure::value("RedrivePolicy", redrive.text(), reason));
+        }
         let own = Own { texts, prefix, place };
         let fifo =
             place.is_fifo().then(|| Fifo { by_content: is("ContentBasedDeduplication", "true") });

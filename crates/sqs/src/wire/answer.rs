@@ -26,7 +26,7 @@ pub fn answer<T: Serialize>(
         Encoding::Json => serde_json::to_vec(answer).map_err(broken)?,
         Encoding::Query => {
             let value = serde_json::to_value(answer).map_err(broken)?;
-            xml::answer(action.name(), &value, request_id).into_bytes()
+            xml::answer(action.name(), action.has_result(), &value, request_id).into_bytes()
         }
     };
     Ok(whole(encoding, 200, body, request_id))

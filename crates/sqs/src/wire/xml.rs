@@ -8,13 +8,16 @@ const NAMESPACE: &str = "http://queue.amazonaws.com/doc/2012-11-05/";
 const DECLARATION: &str = "<?xml version=\"1.0\"?>";
 
 /// An action's answer.
-pub fn answer(action: &str, answer: &Value, request_id: &str) -> String {
+///
+/// `has_result`: whether the action has anything to say. One that has says so even when it is nothing at all: clients
+/// look for it.
+pub fn answer(action: &str, has_result: bool, answer: &Value, request_id: &str) -> String {
     let mut out = format!("{DECLARATION}<{action}Response xmlns=\"{NAMESPACE}\">");
-    if let Value::Object(fields) = answer
-        && !fields.is_empty()
-    {
+    if has_result {
         out.push_str(&format!("<{action}Result>"));
-        write_fields(&mut out, action, fields);
+        if let Value::Object(fields) = answer {
+            write_fields(&mut out, action, fields);
+        }
         out.push_str(&format!("</{action}Result>"));
     }
     out.push_str("<ResponseMetadata>");
@@ -124,7 +127,7 @@ mod tests {
                 "MessageAttributes": {"n": {"DataType": "String", "StringValue": "v"}}}],
             "Successful": [{"Id": "a"}], "Failed": [{"Id": "b", "SenderFault": true}],
         });
-        let xml = answer("SendMessageBatch", &value, "id");
+        let xml = answer("SendMessageBatch", true, &value, "id");
         for part in [
             "<Message><Attribute><Name>SenderId</Name><Value>1</Value></Attribute><Body>x</Body>",
             "<MessageAttribute><Name>n</Name><Value><DataType>String</DataType>\

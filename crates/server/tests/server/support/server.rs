@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use super::eventually;
+use super::{PATIENCE, eventually};
 
 /// A running server. It ends with this.
 pub struct Server {
@@ -145,10 +146,21 @@ pub fn command(directory: &Path) -> Command {
     command
 }
 
-/// Runs the binary to its end: whether it went well, and what it said on both outputs.
+/// Runs the binary to its end: whether it went well, and what it said on both outputs. One that does not end by itself is
+/// ended.
 pub fn run(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
     let mut child =
         command(directory).args(arguments).envs(variables.iter().copied()).spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{arguments:?} did not end within {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // What it says fits into a pipe.
     let (mut said, mut errors) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
