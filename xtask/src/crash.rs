@@ -5,12 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::report::Outcome;
+use crate::test::count::Counts;
 use crate::workspace::Workspace;
 
 /// How many cycles `cargo xtask test` runs.
 const CYCLES_IN_TEST: u32 = 50;
 
-/// Kill a real process under load, reopen its store and verify everything that was acknowledged.
+/// Kill a real process under load, reopen its store and verify everything that was acknowledged; then the same with
+/// the server and a real SQS client.
 ///
 /// The load is made from a seed, which is printed when a cycle fails. The store is under
 /// `target/crash`, in a directory named after the seed.
@@ -46,7 +48,22 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     if !status.success() {
         println!("to repeat: cargo xtask crash --cycles {} --seed {seed}", args.cycles);
     }
-    Ok(status.success())
+    Ok(status.success() && run_server(workspace, args.cycles)?)
+}
+
+/// The same with the server, under load from a real SQS client: a fifth as often, since it lives longer.
+fn run_server(workspace: &Workspace, cycles: u32) -> Result<bool> {
+    let mut cargo = workspace.cargo();
+    cargo
+        .args(["test", "--quiet", "--package", "millpond", "--test", "server", "crash::"])
+        .args(["--", "--nocapture"])
+        .env("MILLPOND_CRASH_CYCLES", cycles.div_ceil(5).to_string());
+    // Counted, so that a filter that finds no test is a failure.
+    let outcome = Counts::default().run(&mut cargo)?;
+    if let Outcome::Failed(problems) = &outcome {
+        println!("the server: {}", problems.join("; "));
+    }
+    Ok(!outcome.is_failure())
 }
 
 /// The step of `cargo xtask test`.

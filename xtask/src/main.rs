@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod clients;
 mod cost;
 mod crash;
 mod dynamodb_local;
@@ -36,6 +37,7 @@ enum Command {
     Test(test::Args),
     DynamodbLocal(dynamodb_local::Args),
     Cost(cost::Args),
+    Clients(clients::Args),
     Crash(crash::Args),
     Sim(sim::Args),
     Bench(bench::Args),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
+        Command::Clients(args) => clients::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),

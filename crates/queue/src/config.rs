@@ -31,6 +31,10 @@ pub struct QueueConfig {
     pub delay: Duration,
     /// Where messages go that were received too often. Default: nowhere, they are received again and again.
     pub dead_letters: Option<DeadLetters>,
+    /// Whether a message that is moved here from another queue keeps its age: then it ends when it would have ended, had
+    /// it been sent here. Strict queues count from the move in any case. Default: no, it is kept as if it were new.
+    #[serde(skip_serializing_if = "is_false")]
+    pub keeps_age: bool,
     /// Largest message in bytes (body, attributes and what else its sender says). Default: 1 MiB.
     pub message_bytes_max: usize,
     /// Into how many lanes a client's messages are spread, for more throughput than one partition of the store has.
@@ -213,6 +217,7 @@ impl Default for QueueConfig {
             retention: Duration::from_secs(14 * 24 * 60 * 60),
             delay: Duration::ZERO,
             dead_letters: None,
+            keeps_age: false,
             message_bytes_max: 1_024 * 1_024,
             lanes: 1,
             priorities: 1,
@@ -322,6 +327,7 @@ impl QueueConfig {
             ("retention", self.retention == other.retention),
             ("delay", self.delay == other.delay),
             ("dead_letters", self.dead_letters == other.dead_letters),
+            ("keeps_age", self.keeps_age == other.keeps_age),
             ("message_bytes_max", self.message_bytes_max == other.message_bytes_max),
             ("lanes", self.lanes == other.lanes),
             ("priorities", self.priorities == other.priorities),
@@ -388,6 +394,11 @@ pub(crate) fn between(field: &'static str, value: usize, least: usize, most: usi
         return Ok(());
     }
     Err(QueueError::invalid(field, format!("is {value}; {least} to {most} are accepted")))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this form")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 mod millis {

@@ -59,11 +59,41 @@ pub enum QueueError {
         /// Which message.
         message: String,
         /// Why.
-        reason: &'static str,
+        reason: Lost,
     },
     /// The store below failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// How a lease was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// The message is finished, or was purged, shed or moved.
+    Finished,
+    /// Another receiver holds it.
+    Taken,
+    /// It was given back.
+    GivenBack,
+    /// The lease has run out, and the call was to be made in time.
+    RunOut,
+    /// It would be on loan for longer than the call allows in all.
+    TooLong,
+    /// There never was such a message.
+    Unknown,
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Finished => "the message is finished",
+            Self::Taken => "another receiver holds the message",
+            Self::GivenBack => "it was given back",
+            Self::RunOut => "it has run out",
+            Self::TooLong => "it would be longer in all than allowed",
+            Self::Unknown => "there is no such message",
+        })
+    }
 }
 
 impl QueueError {

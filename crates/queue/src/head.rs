@@ -9,6 +9,7 @@
 //!   4 attribute  name bytes, type 1 byte (0 text, 1 number, 2 bytes), label bytes, value bytes; may repeat
 //!   5 origin     bytes, JSON
 //!   6 shared     the place of a body that several queues share: bytes, JSON
+//!   7 identity   bytes: the name that it got where it was first sent, when it was moved
 //! ```
 //! where bytes stand behind their length, a varint. A message without any has no head.
 
@@ -28,6 +29,7 @@ const TRACE: u8 = 3;
 const ATTRIBUTE: u8 = 4;
 const ORIGIN: u8 = 5;
 const SHARED: u8 = 6;
+const IDENTITY: u8 = 7;
 
 /// What is said about a message, beside its body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +40,7 @@ pub struct Head {
     pub trace: Option<String>,
     pub origin: Option<Origin>,
     pub shared: Option<SharedBody>,
+    pub identity: Option<String>,
 }
 
 impl Head {
@@ -49,6 +52,7 @@ impl Head {
             trace: message.trace.clone(),
             origin: None,
             shared: None,
+            identity: None,
         }
     }
 
@@ -82,6 +86,10 @@ impl Head {
             out.push(SHARED);
             put_bytes(&mut out, &serde_json::to_vec(shared).expect("a reference is plain data"));
         }
+        if let Some(identity) = &self.identity {
+            out.push(IDENTITY);
+            put_bytes(&mut out, identity.as_bytes());
+        }
         if out.len() == 1 { Bytes::new() } else { out.into() }
     }
 
@@ -111,6 +119,7 @@ impl Head {
                 }
                 ORIGIN => head.origin = Some(serde_json::from_slice(reader.bytes()?).ok()?),
                 SHARED => head.shared = Some(serde_json::from_slice(reader.bytes()?).ok()?),
+                IDENTITY => head.identity = Some(text(&mut reader)?),
                 _ => return None,
             }
         }
@@ -153,14 +162,16 @@ mod tests {
 
     fn head() -> impl Strategy<Value = Head> {
         let texts = (option::of(".{1,20}"), option::of(".{1,20}"), option::of(".{1,20}"));
+        let texts = (texts, option::of(".{1,20}"));
         (texts, btree_map(".{1,9}", attribute(), 0..5)).prop_map(
-            |((group, dedup_id, trace), attributes)| Head {
+            |(((group, dedup_id, trace), identity), attributes)| Head {
                 attributes,
                 group,
                 dedup_id,
                 trace,
                 origin: None,
                 shared: None,
+                identity,
             },
         )
     }

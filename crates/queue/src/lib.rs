@@ -83,15 +83,15 @@ mod view;
 pub mod worker;
 
 pub use client::{
-    Client, Count, Heartbeat, Maintained, MessageState, Nack, Peeked, Receive, Redrive, Redriven,
-    Settled, TaskState, TaskStatus,
+    Client, Count, Extension, Heartbeat, Maintained, MessageState, Nack, Peeked, Receive, Redrive,
+    Redriven, Settled, TaskState, TaskStatus,
 };
 pub use config::{
     DeadLetters, Dedup, DedupScope, DelayTarget, GroupPoison, Limits, Order, QueueConfig, Rate,
     Shedding, StatusKeeping, Strict,
 };
 pub use counters::{Event, Totals};
-pub use error::{QueueError, Result};
+pub use error::{Lost, QueueError, Result};
 pub use id::MessageId;
 pub use message::{Attribute, AttributeValue, Delivery, Message, Sent};
 pub use names::{ClientId, QueueName};

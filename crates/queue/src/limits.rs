@@ -5,8 +5,9 @@ use std::time::Duration;
 use millpond_lanes::limits::{HEAD_BYTES_MAX, MESSAGE_BYTES_MAX as LANE_MESSAGE_BYTES_MAX};
 use millpond_store::Backoff;
 
-/// Longest name of a queue or topic, in characters.
-pub const NAME_CHARS_MAX: usize = 80;
+/// Longest name of a queue or topic, in characters: an SQS name of 80, and the region and account before it
+/// (32 + 12 and two dots).
+pub const NAME_CHARS_MAX: usize = 128;
 
 /// Longest id of a client, in bytes.
 pub const CLIENT_BYTES_MAX: usize = 256;
@@ -90,6 +91,16 @@ pub const SCAN_PAGES_MAX: usize = 1_024;
 
 /// How often a claim goes for another segment before a receive looks anew.
 pub const CLAIM_ROUNDS_MAX: usize = 16;
+
+/// How often a receive that puts some groups behind others looks on past those. Each time it passes up to
+/// [`REQUESTS_MAX`] segments, so that this is [`KNOWN_SEGMENTS_MAX`], all that is remembered.
+pub const BEHIND_ROUNDS_MAX: usize = KNOWN_SEGMENTS_MAX / REQUESTS_MAX;
+
+/// How many groups of those that come behind others are told apart; the rest comes together.
+pub const BEHIND_PASSES_MAX: usize = 4;
+
+/// Most groups that a receive puts behind others.
+pub const BEHIND_GROUPS_MAX: usize = 1_000;
 
 /// Requests of one call at a time.
 pub const REQUESTS_MAX: usize = 16;

@@ -238,6 +238,9 @@ pub struct Delivery {
     pub leased_until: Timestamp,
     /// Where it was before, when it was moved here.
     pub origin: Option<Origin>,
+    /// A name that no other message has, in any queue. It stays the same when the message is moved to the dead letters;
+    /// brought back from there, it has another.
+    pub identity: String,
 }
 
 impl Delivery {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{QueueError, Result};
 use crate::limits::{CLIENT_BYTES_MAX, NAME_CHARS_MAX};
 
-/// The name of a queue or topic: 1 to 80 letters, digits, `-`, `_` or `.`.
+/// The name of a queue or topic: 1 to 128 letters, digits, `-`, `_` or `.`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName(Arc<str>);
 

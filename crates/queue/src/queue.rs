@@ -49,6 +49,12 @@ impl Queue {
         &self.core.name
     }
 
+    /// What tells it apart from other queues that had, or will have, its name.
+    #[must_use]
+    pub fn incarnation(&self) -> &str {
+        &self.core.incarnation
+    }
+
     /// The client of this id. There is nothing to create: it exists from its first message on.
     ///
     /// # Errors
@@ -80,7 +86,9 @@ impl Queue {
     /// [`QueueError::Invalid`] when it makes no sense, or changes what cannot be changed.
     pub async fn update_config(&self, config: QueueConfig) -> Result<()> {
         config.check(&self.core.name)?;
-        self.core.root.check_others(&config).await?;
+        // A queue that it names already may have been deleted since: that must not keep the rest from being changed.
+        let known = self.core.root.row(&self.core.name).await?.config;
+        self.core.root.check_others(&config, Some(&known)).await?;
         loop {
             let current = self.core.root.row(&self.core.name).await?;
             self.core.check_incarnation(&current)?;

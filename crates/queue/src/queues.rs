@@ -70,7 +70,7 @@ impl Queues {
     pub async fn create(&self, name: &str, config: QueueConfig) -> Result<Queue> {
         let name = QueueName::new(name)?;
         config.check(&name)?;
-        self.root.check_others(&config).await?;
+        self.root.check_others(&config, None).await?;
         let environment = &self.root.ground.environment;
         let row = QueueRow {
             incarnation: format!("{:08x}", environment.rng.next_u64() >> 32),
@@ -182,13 +182,15 @@ impl Root {
         }
     }
 
-    /// Checks the queues that a configuration names.
-    pub async fn check_others(&self, config: &QueueConfig) -> Result<()> {
+    /// Checks the queues that a configuration names, except for those that it named before.
+    pub async fn check_others(
+        &self,
+        config: &QueueConfig,
+        known: Option<&QueueConfig>,
+    ) -> Result<()> {
         let strict = config.strict.is_some();
-        let dead = config.dead_letters.as_ref().map(|dead| ("dead_letters.queue", &dead.queue));
-        let side = config.shedding.as_ref().and_then(|shedding| shedding.side_queue.as_ref());
-        let side = side.map(|side| ("shedding.side_queue", side));
-        for (field, name) in dead.into_iter().chain(side) {
+        let before: Vec<_> = known.into_iter().flat_map(named).collect();
+        for (field, name) in named(config).filter(|named| !before.contains(named)) {
             let other = match self.row(&QueueName::new(name)?).await {
                 Err(QueueError::NotFound { .. }) => {
                     return Err(QueueError::invalid(field, format!("{name:?} does not exist")));
@@ -202,6 +204,13 @@ impl Root {
         }
         Ok(())
     }
+}
+
+/// The queues that a configuration names, and where.
+fn named(config: &QueueConfig) -> impl Iterator<Item = (&'static str, &String)> {
+    let dead = config.dead_letters.as_ref().map(|dead| ("dead_letters.queue", &dead.queue));
+    let side = config.shedding.as_ref().and_then(|shedding| shedding.side_queue.as_ref());
+    dead.into_iter().chain(side.map(|side| ("shedding.side_queue", side)))
 }
 
 impl QueueRow {

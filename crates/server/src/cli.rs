@@ -2,12 +2,14 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use millpond_embedded::Durability;
+use serde::Deserialize;
 
+use crate::config::ServeFlags;
 use crate::place::StorePlace;
 
 /// Messaging without a broker cluster.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, after_help = crate::commands::EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -15,8 +17,32 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve queues to clients of Amazon SQS.
+    Serve(Serve),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    #[command(flatten)]
+    Work(crate::commands::Family),
     /// Append messages to lanes on the embedded engine and read them back, with rates.
     Demo(Demo),
+}
+
+/// Serve queues to every client of Amazon SQS: SDKs, the AWS CLI, frameworks.
+///
+/// Without any option it keeps its data in ./millpond-data and listens on 127.0.0.1:9324. Everything can be set by
+/// flag, by environment variable (MILLPOND_…) and in a TOML file (--config), in that order of precedence;
+/// `millpond config check` shows what is in force. `--help` shows the limits too.
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub flags: ServeFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the configuration that `serve` would use, and where each value comes from; secrets are left out.
+    Check(Serve),
 }
 
 /// What the demo does.
@@ -47,7 +73,8 @@ pub struct Demo {
 }
 
 /// When a write is acknowledged.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DurabilityChoice {
     /// After it is on disk.
     Durable,

@@ -26,7 +26,12 @@ pub fn run(demo: &Demo) -> Result<()> {
 
 async fn run_on(demo: &Demo) -> Result<()> {
     let environment = Environment::system();
-    let StorePlace::Directory(directory) = &demo.store;
+    let StorePlace::Directory(directory) = &demo.store else {
+        return Err(StoreError::misconfigured(
+            format!("the demo cannot use {}", demo.store),
+            "give a directory, such as ./millpond-data",
+        ));
+    };
     let options = Options::new(directory.clone()).durability(demo.durability.into());
     let store = EmbeddedStore::open(options, &environment).await?;
     let durable = store.profile().durable;

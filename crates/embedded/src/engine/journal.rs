@@ -13,11 +13,13 @@
 //! ```
 //! Numbers are little-endian. What was never written is zero.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Buf;
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 
 use super::EngineError;
 use crate::commits::{self, CommitRow};
@@ -71,7 +73,7 @@ pub(super) fn check_all(directory: &Path) -> Result<JournalEnd, EngineError> {
     let mut before = None;
     let last = journals.last().map(|(number, _)| *number);
     for (number, path) in journals {
-        let bytes = fs::read(&path).map_err(EngineError::Io)?;
+        let bytes = read_written(&path).map_err(EngineError::Io)?;
         let whole = check(&path, &bytes, &mut before)?;
         let rest = written(bytes.get(whole..).unwrap_or_default());
         if !rest.is_empty() {
@@ -84,6 +86,23 @@ pub(super) fn check_all(directory: &Path) -> Result<JournalEnd, EngineError> {
     }
     end.commit = before.map(|batch: Batch| batch.commit.number);
     Ok(end)
+}
+
+/// The file up to the hole at its end, if the file system tells of one: a journal is made with room for 64 MB, and to read
+/// these as zeros would take longer than everything else that opening does.
+fn read_written(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
+    let behind = hole.and_then(|hole| rustix::fs::seek(&file, SeekFrom::Data(hole)));
+    let end = match (hole, behind) {
+        // No bytes are behind the hole.
+        (Ok(hole), Err(Errno::NXIO)) => hole,
+        _ => u64::MAX,
+    };
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(end).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Checks one journal, and returns where its whole batches end.
@@ -180,4 +199,29 @@ fn parse_row<'a>(at: &mut &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
 fn expect(at: &mut &[u8], bytes: &[u8]) -> Option<()> {
     *at = at.strip_prefix(bytes)?;
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_the_hole_at_its_end_and_not_to_one_in_its_middle() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&[7; 10_000]).unwrap();
+        file.set_len(64 << 20).unwrap();
+        file.sync_all().unwrap();
+        let bytes = read_written(&path).unwrap();
+        // A file system without holes gives zeros.
+        assert!(bytes.starts_with(&[7; 10_000]) && bytes.iter().skip(10_000).all(|b| *b == 0));
+        file.seek(io::SeekFrom::Start(32 << 20)).unwrap();
+        file.write_all(b"behind").unwrap();
+        file.sync_all().unwrap();
+        let bytes = read_written(&path).unwrap();
+        assert_eq!(bytes.get(32 << 20..(32 << 20) + 6), Some(b"behind".as_slice()));
+    }
 }

@@ -1,6 +1,7 @@
 //! Choosing messages of a segment and taking them on loan: one conditional write.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use millpond_store::Timestamp;
 
@@ -41,6 +42,8 @@ pub struct Terms {
     pub shed: Option<ShedRule>,
     /// How many of each group, when that is limited.
     pub groups: Option<HashMap<u32, usize>>,
+    /// Groups that are passed over, since others come first.
+    pub behind: Option<Arc<HashSet<u32>>>,
 }
 
 /// What a claim did.
@@ -244,6 +247,7 @@ pub fn set_group_aside(
         poison: GroupPoison::Park,
         shed: None,
         groups: None,
+        behind: None,
     };
     let mut claimed = Claimed::default();
     let of_group: Vec<usize> =

@@ -21,6 +21,7 @@ mod send;
 mod settle;
 mod standing;
 mod strict;
+mod sweep;
 mod tasks;
 mod totals;
 mod unblock;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use millpond_lanes::cargo::SweepReport;
 
 pub(crate) use core::ClientCore;
 pub use heartbeat::Heartbeat;
@@ -39,7 +41,7 @@ pub use receive::Receive;
 pub(crate) use receive::Seen;
 pub use redrive::{Redrive, Redriven};
 use settle::Settle;
-pub use settle::Settled;
+pub use settle::{Extension, Settled};
 pub use tasks::{TaskState, TaskStatus};
 pub(crate) use totals::OwnRow;
 
@@ -117,6 +119,34 @@ impl Client {
         self.core.receive(ask).await
     }
 
+    /// The same, and ends the wait when told to stop, with what it has. Unlike a call that is dropped, it loses nothing
+    /// that it has claimed.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub async fn receive_until(
+        &self,
+        ask: &Receive,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Vec<Delivery>> {
+        self.core.receive_until(ask, stop, &mut Seen::default()).await
+    }
+
+    /// The message that a receipt is for, if it is one of this queue and client. Nothing is read.
+    ///
+    /// # Errors
+    /// [`QueueError::ReceiptInvalid`].
+    pub fn message_of(&self, receipt: &Receipt) -> Result<MessageId> {
+        Ok(self.core.signer.check(receipt)?.message())
+    }
+
+    /// A name of a message of this client's that no other message has, in any queue, and that it keeps when it is moved
+    /// to the dead letters: [`Delivery::identity`].
+    #[must_use]
+    pub fn identity(&self, id: &MessageId) -> String {
+        self.core.identity(id)
+    }
+
     /// Acknowledges a message: it is finished. That it is late does no harm as long as nobody else has it.
     ///
     /// # Errors
@@ -131,6 +161,15 @@ impl Client {
     /// When the queue cannot be reached.
     pub async fn ack_batch(&self, receipts: &[Receipt]) -> Result<Vec<Result<Settled>>> {
         self.all(receipts, &finish(true, Bytes::new())?).await
+    }
+
+    /// Acknowledges messages whose leases have not run out, with an outcome for each.
+    ///
+    /// # Errors
+    /// When the queue cannot be reached. Of each: as [`ack`](Self::ack), and [`Lost::RunOut`](crate::Lost::RunOut).
+    pub async fn ack_batch_in_time(&self, receipts: &[Receipt]) -> Result<Vec<Result<Settled>>> {
+        let finish = Settle::Finish { success: true, result: Bytes::new(), in_time: true };
+        self.all(receipts, &finish).await
     }
 
     /// Finishes a task well, with a result that is kept with its status.
@@ -171,6 +210,27 @@ impl Client {
         self.all(receipts, &Settle::Extend(visibility)).await
     }
 
+    /// Keeps each message on loan until its own time from now, under terms. No time at all lets others receive it at
+    /// once; until one does, its holder can still acknowledge it.
+    ///
+    /// # Errors
+    /// When the queue cannot be reached, or a time is too long. Of each: as [`extend`](Self::extend),
+    /// [`Lost::RunOut`](crate::Lost::RunOut) and [`Lost::TooLong`](crate::Lost::TooLong).
+    pub async fn extend_each(
+        &self,
+        receipts: &[(Receipt, Duration)],
+        terms: Extension,
+    ) -> Result<Vec<Result<Settled>>> {
+        for (_, by) in receipts {
+            within("visibility", *by, Duration::ZERO, VISIBILITY_MAX)?;
+        }
+        let each: Vec<_> = receipts
+            .iter()
+            .map(|(receipt, by)| (receipt.clone(), Settle::ExtendWithin { by: *by, terms }))
+            .collect();
+        self.core.settle(&each).await
+    }
+
     /// Gives a message back that was not worked on, to be received again at once.
     ///
     /// # Errors
@@ -182,6 +242,14 @@ impl Client {
     /// Gives a message back as if it had never been received: the attempt does not count.
     pub(crate) async fn return_untouched(&self, receipt: &Receipt) -> Result<Settled> {
         self.one(receipt, Settle::Return).await
+    }
+
+    /// Gives messages back as if they had never been received: the attempts do not count.
+    ///
+    /// # Errors
+    /// When the queue cannot be reached. Of each: [`QueueError::LeaseLost`].
+    pub async fn return_batch(&self, receipts: &[Receipt]) -> Result<Vec<Result<Settled>>> {
+        self.all(receipts, &Settle::Return).await
     }
 
     /// Gives a message back that could not be worked on. At the queue's limit of receives it goes to the dead
@@ -292,6 +360,15 @@ impl Client {
         self.core.maintain().await
     }
 
+    /// Finds objects that no message names (of sends that never came to be), and removes them unless it is a dry run.
+    /// Younger ones than an hour are left alone.
+    ///
+    /// # Errors
+    /// As the store's and the object store's, and `Misconfigured` when there is no object store.
+    pub async fn sweep(&self, dry_run: bool) -> Result<SweepReport> {
+        self.core.sweep(dry_run).await
+    }
+
     async fn one(&self, receipt: &Receipt, what: Settle) -> Result<Settled> {
         let mut outcomes = self.core.settle(&[(receipt.clone(), what)]).await?;
         outcomes.pop().unwrap_or_else(|| Err(QueueError::invalid("receipt", "was not looked at")))
@@ -305,5 +382,5 @@ impl Client {
 
 fn finish(success: bool, result: Bytes) -> Result<Settle> {
     QueueError::check_bytes("result", result.len(), RESULT_BYTES_MAX)?;
-    Ok(Settle::Finish { success, result })
+    Ok(Settle::Finish { success, result, in_time: false })
 }

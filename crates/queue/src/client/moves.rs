@@ -100,8 +100,13 @@ impl ClientCore {
                 // What is shared ends with the queues of its topic; here it may be kept for longer.
                 message.body = shared.fetch(&self.queue.root).await?;
             }
-            let origin = self.origin(lane, view, slot, reason);
+            let mut origin = self.origin(lane, view, slot, reason);
+            if let Some(before) = head.origin.take().filter(|_| config.keeps_age) {
+                origin.sent_ms = before.sent_ms;
+            }
             head.origin = Some(origin);
+            let id = MessageId::of(lane, view.place(), slot);
+            head.identity.get_or_insert_with(|| self.identity(&id));
             self.hand_over(&target, &message, &head, (lane, view, slot)).await?;
         }
         let token = mover_token(token);
@@ -169,12 +174,13 @@ impl ClientCore {
             kept: DEDUP_WINDOW,
             note: Attributes::new().with("lane", i64::from(lane)),
         };
+        let aged = head.origin.as_ref().filter(|_| config.keeps_age && config.strict.is_none());
         let stored = LaneMessage {
             head: head.encode(),
             body: message.body.clone(),
             group: message.group,
             due: None,
-            expires: None,
+            expires: aged.map(|origin| origin.sent().plus(config.retention)),
             once: config.strict.map(|_| once),
         };
         self.register().await?;

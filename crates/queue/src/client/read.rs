@@ -50,6 +50,12 @@ impl ClientCore {
             first_received: record.first,
             leased_until: lease.until,
             origin: head.origin,
+            identity: head.identity.unwrap_or_else(|| self.identity(&id)),
         })
+    }
+
+    /// The name of a message that was sent here.
+    pub fn identity(&self, id: &MessageId) -> String {
+        format!("{}/{id}", self.prefix())
     }
 }

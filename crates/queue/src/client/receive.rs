@@ -14,7 +14,8 @@ use crate::counters::Event;
 use crate::error::{QueueError, Result};
 use crate::lane::QueueLane;
 use crate::limits::{
-    LOOK_BACK, RECEIVE_MAX, VISIBILITY_MAX, VISIBILITY_MIN, WAIT_MAX, WORKER_BYTES_MAX,
+    BEHIND_GROUPS_MAX, LOOK_BACK, RECEIVE_MAX, VISIBILITY_MAX, VISIBILITY_MIN, WAIT_MAX,
+    WORKER_BYTES_MAX,
 };
 use crate::message::{Delivery, check_id};
 use crate::origin::MoveReason;
@@ -36,6 +37,10 @@ pub struct Receive {
     /// In a strict queue, a call that is made again with the same id while its messages are still on loan gets the
     /// same ones. Default: none.
     pub attempt: Option<String>,
+    /// Groups whose messages come behind all others, in a queue that is not strict: those that take more than their
+    /// share. Those named first come first among them. None is throttled: when nothing else waits, they are received.
+    /// Default: none.
+    pub behind: Vec<String>,
     /// Who receives, to be kept with the task's status. Default: nobody in particular.
     pub worker: String,
 }
@@ -49,6 +54,7 @@ impl Default for Receive {
             visibility: None,
             order: None,
             attempt: None,
+            behind: Vec::new(),
             worker: String::new(),
         }
     }
@@ -89,6 +95,7 @@ impl Receive {
         if let Some(order) = self.order {
             config.check_order(order)?;
         }
+        between("behind", self.behind.len(), 0, BEHIND_GROUPS_MAX)?;
         check_id("attempt", self.attempt.as_deref())?;
         QueueError::check_bytes("worker", self.worker.len(), WORKER_BYTES_MAX)
     }
@@ -196,15 +203,23 @@ impl ClientCore {
             }
         }
         let grant = self.limiter.ask(&config.limits, max, terms.lease.until, now).await?;
-        let mut call = Call::new(&config, &terms, &grant, max.min(grant.total()));
+        let most = max.min(grant.total());
+        let mut first = if ask.behind.is_empty() || config.strict.is_some() {
+            Vec::new()
+        } else {
+            self.claim_others_first(ask, &config, &grant, most).await?
+        };
+        let terms = self.terms(ask, &config, now);
+        let mut call = Call::new(&config, &terms, &grant, most - first.len());
         if call.max > 0 {
             let outcome = self.claim_rounds(ask, &mut call).await;
             seen.unfinished = outcome.as_ref().is_ok_and(|whole| !whole) && call.got.is_empty();
-            if call.got.is_empty() {
+            if call.got.is_empty() && first.is_empty() {
                 outcome?;
             }
         }
-        let mut got = std::mem::take(&mut call.got);
+        first.append(&mut call.got);
+        let mut got = first;
         drop(call);
         if config.strict.is_some() {
             by_group(&mut got);

@@ -95,6 +95,7 @@ impl ClientCore {
             trace: message.trace.clone(),
             origin: None,
             shared: None,
+            identity: None,
         };
         let stored = millpond_lanes::Message {
             body: message.body.clone(),
@@ -106,7 +107,7 @@ impl ClientCore {
         other
             .accept(&stored, &head, &Source::of(self, &message.id, message.first_received))
             .await?;
-        let finish = Settle::Finish { success: true, result: bytes::Bytes::new() };
+        let finish = Settle::Finish { success: true, result: bytes::Bytes::new(), in_time: false };
         for outcome in self.settle(&[(message.receipt.clone(), finish)]).await? {
             outcome?;
         }

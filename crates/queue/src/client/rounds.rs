@@ -1,6 +1,6 @@
 //! Claiming: round by round, until there is enough or no more.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -12,12 +12,13 @@ use super::claim::{Claimed, Terms, Wanted, claim};
 use super::core::{ClientCore, Views, lock, with};
 use super::loose::End;
 use super::receive::Receive;
+use super::send::group_hash;
 use super::strict::StrictPick;
 use crate::config::{GroupPoison, QueueConfig};
 use crate::counters::Event;
 use crate::error::Result;
 use crate::limiter::Grant;
-use crate::limits::CLAIM_ROUNDS_MAX;
+use crate::limits::{BEHIND_PASSES_MAX, BEHIND_ROUNDS_MAX, CLAIM_ROUNDS_MAX};
 use crate::message::Delivery;
 use crate::state::Lease;
 use crate::view::SegmentView;
@@ -85,6 +86,12 @@ impl<'a> Call<'a> {
         self.max - self.got.len()
     }
 
+    /// Whether all that a pick could take is of groups that come behind others.
+    fn comes_behind(&self, pick: &Pick) -> bool {
+        let Some(behind) = &self.terms.behind else { return false };
+        groups_of(pick, self.terms.now).iter().all(|(group, _)| behind.contains(group))
+    }
+
     /// The lease of the next claim; nothing when the call has made too many.
     fn next_lease(&mut self) -> Option<Lease> {
         let claim = self.claims;
@@ -102,7 +109,8 @@ impl ClientCore {
         call: &mut Call<'_>,
     ) -> Result<bool> {
         let mut scanned = self.begin_scan(call.config, ask.order.unwrap_or(call.config.order));
-        for _ in 0..CLAIM_ROUNDS_MAX {
+        let rounds = if call.terms.behind.is_some() { BEHIND_ROUNDS_MAX } else { CLAIM_ROUNDS_MAX };
+        for _ in 0..rounds {
             let need = call.need();
             if need == 0 {
                 return Ok(true);
@@ -116,6 +124,10 @@ impl ClientCore {
                 picks.iter().map(|pick| (pick.lane, pick.wanted.clone())).collect();
             let mut claims = Vec::new();
             for pick in picks {
+                if call.comes_behind(&pick) {
+                    call.throttled.push(self.pledge_rest(pick));
+                    continue;
+                }
                 let Some(lease) = call.next_lease() else { return Ok(false) };
                 let terms = Terms { lease, shed, ..call.terms.clone() };
                 claims.push(self.claim(pick, terms, call.grant));
@@ -139,6 +151,43 @@ impl ClientCore {
             }
         }
         Ok(false)
+    }
+
+    /// Claims messages of all groups but those that come behind others, then of the first of these, and so on.
+    pub(super) async fn claim_others_first(
+        self: &Arc<Self>,
+        ask: &Receive,
+        config: &Arc<QueueConfig>,
+        grant: &Grant<'_>,
+        max: usize,
+    ) -> Result<Vec<Delivery>> {
+        let mut got = Vec::new();
+        for passed in 0..ask.behind.len().min(BEHIND_PASSES_MAX) {
+            if got.len() >= max {
+                break;
+            }
+            let behind = ask.behind.iter().skip(passed);
+            let behind = behind.filter_map(|group| group_hash(Some(group))).collect();
+            let terms = self.terms(ask, config, self.now());
+            let terms = Terms { behind: Some(Arc::new(behind)), ..terms };
+            let mut call = Call::new(config, &terms, grant, max - got.len());
+            let outcome = self.claim_rounds(ask, &mut call).await;
+            got.append(&mut call.got);
+            if got.is_empty() {
+                outcome?;
+            }
+        }
+        Ok(got)
+    }
+
+    /// Sees to it that a call which passes a pick over does not find the rest of its segment.
+    fn pledge_rest(&self, mut pick: Pick) -> Pick {
+        if let Views::Loose(all) = self.views() {
+            let place = pick.view.place();
+            let rest = with(all, pick.lane, |lane| lane.pledge_rest(place));
+            pick.count += rest.unwrap_or_default();
+        }
+        pick
     }
 
     /// Goes on with groups whose messages in one segment were all claimed, segment by segment: what is behind may
@@ -185,27 +234,28 @@ impl ClientCore {
             poison: config.strict.map_or(GroupPoison::Skip, |strict| strict.poison),
             shed: None,
             groups: None,
+            behind: None,
         }
     }
 
     /// Claims a part of a segment, and reads it.
     async fn claim(
         self: &Arc<Self>,
-        mut pick: Pick,
+        pick: Pick,
         terms: Terms,
         grant: &Grant<'_>,
     ) -> Result<Claims> {
-        let groups = grant.groups(&groups_of(&pick, terms.now), pick.count).await?;
+        let waiting = groups_of(&pick, terms.now);
+        let groups = grant.groups(&waiting, pick.count).await?;
+        let groups = match &terms.behind {
+            Some(behind) => Some(pass_over(behind, &waiting, groups)),
+            None => groups,
+        };
         let waits = |groups: &HashMap<u32, usize>| {
             !groups.is_empty() && groups.values().all(|count| *count == 0)
         };
         if groups.as_ref().is_some_and(waits) {
-            if let Views::Loose(all) = self.views() {
-                let place = pick.view.place();
-                let rest = with(all, pick.lane, |lane| lane.pledge_rest(place));
-                pick.count += rest.unwrap_or_default();
-            }
-            return Ok(Claims::Throttled(Box::new(pick)));
+            return Ok(Claims::Throttled(Box::new(self.pledge_rest(pick))));
         }
         let terms = Terms { max: pick.count, groups, ..terms };
         let (lane, place, wanted) = (pick.lane, pick.view.place(), pick.wanted.clone());
@@ -300,6 +350,22 @@ impl ClientCore {
         }
         Ok(got)
     }
+}
+
+/// How many messages of each group may be taken when some come behind others.
+fn pass_over(
+    behind: &HashSet<u32>,
+    waiting: &[(u32, usize)],
+    granted: Option<HashMap<u32, usize>>,
+) -> HashMap<u32, usize> {
+    let allowed = |group: &u32, count: usize| match &granted {
+        Some(granted) => granted.get(group).copied().unwrap_or_default(),
+        None => count,
+    };
+    let each = waiting.iter().map(|(group, count)| {
+        (*group, if behind.contains(group) { 0 } else { allowed(group, *count) })
+    });
+    each.collect()
 }
 
 /// Brings messages of the same group together, in order.

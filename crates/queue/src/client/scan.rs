@@ -172,6 +172,7 @@ impl ClientCore {
             poison: crate::config::GroupPoison::Skip,
             shed: Some(rule),
             groups: Some(std::collections::HashMap::new()),
+            behind: None,
         };
         let edited = self
             .edit(lane, view.place(), move |view| match view {

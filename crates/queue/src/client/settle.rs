@@ -13,7 +13,7 @@ use super::claim::mover_token;
 use super::core::ClientCore;
 use crate::config::{GroupPoison, QueueConfig};
 use crate::counters::Event;
-use crate::error::{QueueError, Result};
+use crate::error::{Lost, QueueError, Result};
 use crate::limits::{ERROR_BYTES_MAX, MOVE_LEASE};
 use crate::origin::{Ended, MoveReason};
 use crate::receipt::{Claim, Receipt};
@@ -23,14 +23,26 @@ use crate::view::SegmentView;
 /// What to do with a message on loan.
 #[derive(Debug, Clone)]
 pub enum Settle {
-    /// It is finished: whether well, and with what result.
-    Finish { success: bool, result: Bytes },
+    /// It is finished: whether well, and with what result; and whether only if the lease has not run out.
+    Finish { success: bool, result: Bytes, in_time: bool },
     /// It stays on loan until this long from now.
     Extend(Duration),
+    /// The same under terms; with no time at all, it can be received again at once, and still be finished by its
+    /// holder until somebody does so.
+    ExtendWithin { by: Duration, terms: Extension },
     /// It is given back, to be received again after this long; an error when it failed.
     GiveBack { delay: Duration, error: Option<String> },
     /// It is given back untouched: as if it had never been received.
     Return,
+}
+
+/// Under which terms a lease is extended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extension {
+    /// Only if the lease has not run out. Default: also if it has, as long as nobody else has the message.
+    pub in_time: bool,
+    /// The longest that the message may be on loan in all, since it was received. Default: any time.
+    pub total_max: Option<Duration>,
 }
 
 /// What became of it.
@@ -106,7 +118,7 @@ impl ClientCore {
     ) -> Result<Vec<Outcome>> {
         let now = self.now();
         for (_, claim, what) in &all {
-            if let Settle::Extend(by) = what {
+            if let Settle::Extend(by) | Settle::ExtendWithin { by, .. } = what {
                 let (spot, until) = ((lane, place, claim.slot), now.plus(*by));
                 self.limiter.extend(&config.limits, spot, until, now).await?;
             }
@@ -134,7 +146,9 @@ impl ClientCore {
         let (outcomes, view): (Vec<Outcome>, Option<SegmentView>) = edit.await?;
         for (outcome, (_, claim, what)) in outcomes.iter().zip(&asked) {
             // Also when it was finished or given back before: nobody works on it any more.
-            if outcome.outcome.is_ok() && !matches!(what, Settle::Extend(_)) {
+            if outcome.outcome.is_ok()
+                && !matches!(what, Settle::Extend(_) | Settle::ExtendWithin { .. })
+            {
                 self.limiter.ended((lane, place, claim.slot));
             }
             if !matches!(outcome.outcome, Ok(Settled::Now)) {
@@ -147,7 +161,7 @@ impl ClientCore {
                 Settle::GiveBack { error: None, .. } | Settle::Return => {
                     self.count(Event::Released, 1);
                 }
-                Settle::Extend(_) => {}
+                Settle::Extend(_) | Settle::ExtendWithin { .. } => {}
             }
         }
         tracing::trace!(lane, ?place, settled = outcomes.len(), keeps, "settled");
@@ -173,9 +187,10 @@ fn put(outcomes: &mut [Option<Result<Settled>>], index: usize, outcome: Result<S
 fn gone(index: usize, claim: &Claim, what: &Settle) -> Outcome {
     let outcome = match what {
         Settle::Finish { .. } => Ok(Settled::Already),
-        Settle::Extend(_) | Settle::GiveBack { .. } | Settle::Return => {
-            Err(lost(claim, "the message is finished"))
-        }
+        Settle::Extend(_)
+        | Settle::ExtendWithin { .. }
+        | Settle::GiveBack { .. }
+        | Settle::Return => Err(lost(claim, Lost::Finished)),
     };
     Outcome { index, slot: claim.slot, outcome, dead: false }
 }
@@ -189,7 +204,7 @@ fn settle_one(
     now: Timestamp,
 ) -> (Result<Settled>, bool, bool) {
     let Some(slot) = view.slot_mut(claim.slot) else {
-        return (Err(lost(claim, "there is no such message")), false, false);
+        return (Err(lost(claim, Lost::Unknown)), false, false);
     };
     let lease = match slot {
         Slot::Leased { lease, .. } if lease.token == claim.token => lease,
@@ -201,7 +216,7 @@ fn settle_one(
             return (Ok(Settled::Already), false, true);
         }
         Slot::Leased { .. } => {
-            return (Err(lost(claim, "another receiver holds the message")), false, false);
+            return (Err(lost(claim, Lost::Taken)), false, false);
         }
         Slot::Done | Slot::Ended { .. } => return (gone(0, claim, what).outcome, false, false),
         Slot::Waiting { ended_by, .. }
@@ -211,11 +226,18 @@ fn settle_one(
             return (Ok(Settled::Already), false, false);
         }
         Slot::Fresh | Slot::Waiting { .. } | Slot::Held { .. } => {
-            return (Err(lost(claim, "it was given back")), false, false);
+            return (Err(lost(claim, Lost::GivenBack)), false, false);
         }
     };
+    let runs_out = lease.until <= now;
     match what {
-        Settle::Finish { success, result } => {
+        Settle::Finish { in_time: true, .. }
+        | Settle::ExtendWithin { terms: Extension { in_time: true, .. }, .. }
+            if runs_out =>
+        {
+            (Err(lost(claim, Lost::RunOut)), false, false)
+        }
+        Settle::Finish { success, result, .. } => {
             let worker = std::mem::take(&mut lease.worker);
             *slot = match config.status {
                 Some(_) => {
@@ -232,6 +254,10 @@ fn settle_one(
             lease.until = now.plus(*by);
             (Ok(Settled::Now), true, false)
         }
+        Settle::ExtendWithin { by, terms } => match extend(slot, now.plus(*by), terms) {
+            Ok(()) => (Ok(Settled::Now), true, false),
+            Err(reason) => (Err(lost(claim, reason)), false, false),
+        },
         Settle::GiveBack { delay, error } => {
             let ended = if error.is_some() { Ended::Failed } else { Ended::Released };
             let error = error.as_ref().map(|error| cut(error));
@@ -245,6 +271,18 @@ fn settle_one(
             (Ok(Settled::Now), true, false)
         }
     }
+}
+
+/// Extends a lease, if it does not become too long in all.
+fn extend(slot: &mut Slot, until: Timestamp, terms: &Extension) -> Result<(), Lost> {
+    let Slot::Leased { record, lease } = slot else { return Err(Lost::GivenBack) };
+    let received = record.attempts.last();
+    let total = received.map(|last| until.since(Timestamp::from_millis(last.at_ms)));
+    if terms.total_max.zip(total).is_some_and(|(most, total)| total > most) {
+        return Err(Lost::TooLong);
+    }
+    lease.until = until;
+    Ok(())
 }
 
 /// Sets a message aside that has failed for the last time.
@@ -270,7 +308,7 @@ fn is_dead(slot: &mut Slot, claim: &Claim, config: &QueueConfig, now: Timestamp)
     }
 }
 
-fn lost(claim: &Claim, reason: &'static str) -> QueueError {
+fn lost(claim: &Claim, reason: Lost) -> QueueError {
     QueueError::LeaseLost { message: claim.message().to_string(), reason }
 }
 

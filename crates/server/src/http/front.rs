@@ -1,0 +1,180 @@
+//! Who answers what: the server's own pages, and the doors behind it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use millpond_store::Clock;
+
+use super::answer::{Refusal, come_back, plain};
+use super::body;
+use super::door::Door;
+use super::normal;
+use super::room::Room;
+use crate::config::Limits;
+use crate::telemetry::{Metrics, Took};
+
+/// The server's own pages: health, metrics and the test clock.
+#[async_trait]
+pub trait Special: Send + Sync + 'static {
+    /// Whether this path is one of them.
+    fn has(&self, path: &str) -> bool;
+
+    /// The page. `peer` is who asks.
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+        peer: SocketAddr,
+    ) -> Response<Bytes>;
+}
+
+/// Everything behind the listener.
+pub struct Inside {
+    /// Doors by the beginning of their paths; the first that fits is taken.
+    pub doors: Vec<(&'static str, Arc<dyn Door>)>,
+    pub special: Arc<dyn Special>,
+    pub room: Room,
+    pub limits: Limits,
+    pub metrics: Arc<Metrics>,
+    /// The machine's clock, also when the queues run on a test clock.
+    pub clock: Arc<dyn Clock>,
+    /// Whether requests need no signature.
+    pub anonymous: bool,
+}
+
+/// One connection's way in.
+#[derive(Clone)]
+pub struct Front {
+    pub inside: Arc<Inside>,
+    pub peer: SocketAddr,
+    pub tls: bool,
+}
+
+impl Front {
+    /// Answers a request; every failure is an answer.
+    pub async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let inside = &self.inside;
+        let began = inside.clock.monotonic();
+        let (mut parts, body) = request.into_parts();
+        normal::normalize(&parts.uri, &mut parts.headers, self.tls);
+        let headers = parts.headers.clone();
+        let method = parts.method.clone();
+        let path = parts.uri.path().to_owned();
+        let (door, outcome) = self.pass(Request::from_parts(parts, ()), body).await;
+        let mut response = outcome.unwrap_or_else(|refusal| {
+            inside.metrics.refused(refusal.name());
+            refusal.answer(&headers)
+        });
+        come_back(&mut response);
+        let response = self.count_bytes(response, &headers);
+        let took = inside.clock.monotonic().since(began);
+        let status = response.status();
+        inside.metrics.answered(Took { door: door.name, waited: door.waited, status, took });
+        tracing::debug!(
+            peer = %self.peer,
+            door = door.name,
+            %method,
+            path,
+            status = status.as_u16(),
+            millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "answered"
+        );
+        Ok(response.map(Full::new))
+    }
+
+    async fn pass(
+        &self,
+        head: Request<()>,
+        body: Incoming,
+    ) -> (Way, Result<Response<Bytes>, Refusal>) {
+        let inside = &self.inside;
+        let path = head.uri().path();
+        if inside.special.has(path) {
+            return (Way::new("own"), Box::pin(self.own_page(&head, body)).await);
+        }
+        let door = inside.doors.iter().find(|(start, _)| path.starts_with(start));
+        let Some((_, door)) = door else {
+            return (
+                Way::new("none"),
+                Ok(plain(StatusCode::NOT_FOUND, "text/plain", "not found\n")),
+            );
+        };
+        let mut way = Way::new(door.name());
+        let outcome = Box::pin(self.through(door, head, body, &mut way)).await;
+        (way, outcome)
+    }
+
+    async fn own_page(
+        &self,
+        head: &Request<()>,
+        body: Incoming,
+    ) -> Result<Response<Bytes>, Refusal> {
+        let inside = &self.inside;
+        let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;
+        // A page of another origin must not move the clock.
+        if head.method() != Method::GET && normal::is_from_foreign_page(head.headers()) {
+            return Err(Refusal::ForeignOrigin);
+        }
+        Ok(inside.special.answer(head.method(), head.uri().path(), body, self.peer).await)
+    }
+
+    async fn through(
+        &self,
+        door: &Arc<dyn Door>,
+        head: Request<()>,
+        body: Incoming,
+        way: &mut Way,
+    ) -> Result<Response<Bytes>, Refusal> {
+        let inside = &self.inside;
+        if inside.anonymous && normal::is_from_foreign_page(head.headers()) {
+            return Err(Refusal::ForeignOrigin);
+        }
+        let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;
+        let request = head.map(|()| body);
+        way.waited = door.may_wait(&request);
+        let _turn = if way.waited { inside.room.wait()? } else { inside.room.request().await? };
+        Ok(door.handle(request).await)
+    }
+
+    /// Counts the answer's bytes until the client has taken them.
+    fn count_bytes(&self, response: Response<Bytes>, headers: &HeaderMap) -> Response<Bytes> {
+        let inside = &self.inside;
+        let (parts, body) = response.into_parts();
+        // What is small is in the connection's own buffers already.
+        if body.len() < COUNTED_BYTES_MIN {
+            return Response::from_parts(parts, body);
+        }
+        match inside.room.counted(body) {
+            Ok(body) => Response::from_parts(parts, body),
+            Err(refusal) => {
+                inside.metrics.refused(refusal.name());
+                refusal.answer(headers)
+            }
+        }
+    }
+}
+
+/// Answers smaller than this are not worth counting.
+const COUNTED_BYTES_MIN: usize = 4_096;
+
+/// Which way a request went.
+struct Way {
+    name: &'static str,
+    waited: bool,
+}
+
+impl Way {
+    fn new(name: &'static str) -> Self {
+        Self { name, waited: false }
+    }
+}

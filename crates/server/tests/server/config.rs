@@ -1,0 +1,154 @@
+//! Flags, variables and files.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::support::server::run;
+use crate::support::{Server, sqs};
+
+/// `config check` with a file, arguments and variables.
+fn check(file: &str, arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("m.toml"), file).unwrap();
+    let all = [&["config", "check", "--config", "m.toml"], arguments].concat();
+    run(directory.path(), &all, variables)
+}
+
+#[test]
+fn flags_come_before_variables_and_variables_before_the_file() {
+    let file = "region = \"in-file\"\n[limits]\nrequests_max = 7\nbody_timeout = \"7s\"\nidle_timeout = \"7s\"\n";
+    let variables = [("MILLPOND_BODY_TIMEOUT", "8s"), ("MILLPOND_IDLE_TIMEOUT", "8s")];
+    let (well, said) = check(file, &["--idle-timeout", "9s"], &variables);
+    assert!(well, "{said}");
+    let line = |name: &str| {
+        let line = said.lines().find(|line| line.starts_with(&format!("{name} = "))).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("idle_timeout"), "idle_timeout = \"9s\" # --idle-timeout");
+    assert_eq!(line("body_timeout"), "body_timeout = \"8s\" # MILLPOND_BODY_TIMEOUT");
+    assert_eq!(line("requests_max"), "requests_max = 7 # m.toml");
+    assert_eq!(line("region"), "region = \"in-file\" # m.toml");
+    assert_eq!(line("header_timeout"), "header_timeout = \"10s\" # default");
+}
+
+#[test]
+fn what_config_check_prints_is_a_configuration_with_the_same_meaning() {
+    let file = "account_id = \"123456789012\"\nquiet_periods = false\nlog_level = \"info,millpond=debug\"\n\
+                [limits]\nwrite_timeout = \"1500ms\"\n[[queue]]\nname = \"jobs.fifo\"\n\
+                attributes = { VisibilityTimeout = 5, ContentBasedDeduplication = true }\ntags = { team = \"é\\\"x\" }\n";
+    let (well, first) = check(file, &[], &[]);
+    assert!(well, "{first}");
+    let (well, second) = check(&first, &[], &[]);
+    assert!(well, "{second}");
+    let values = |text: &str| -> Vec<String> {
+        let values = text.lines().filter(|line| !line.starts_with('#'));
+        values.map(|line| line.split(" # ").next().unwrap().trim().to_owned()).collect()
+    };
+    assert_eq!(values(&first), values(&second));
+    assert!(first.contains("\"VisibilityTimeout\" = \"5\""), "{first}");
+    assert!(first.contains("\"FifoQueue\" = \"true\""), "{first}");
+}
+
+/// A file, arguments and variables, and the words that the error must have.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a [&'a str]);
+
+#[test]
+fn bad_configuration_is_named_with_its_place() {
+    let keys = "MILLPOND_ACCESS_KEY_ID";
+    let cases: &[Case<'_>] = &[
+        ("colour = 1", &[], &[], &["m.toml", "colour", "line 1"]),
+        ("[limits]\ncolour = 1", &[], &[], &["m.toml", "colour", "line 2"]),
+        ("listen = \"nowhere\"", &[], &[], &["m.toml", "nowhere"]),
+        ("listen = 5", &[], &[], &["m.toml", "listen"]),
+        ("[limits]\nbody_timeout = \"5\"", &[], &[], &["5", "30s"]),
+        ("[limits]\nwaits_max = 10000", &[], &[], &["waits_max", "connections_max", "m.toml"]),
+        ("", &["--requests-max", "0"], &[], &["requests_max", "--requests-max"]),
+        ("", &["--account-id", "12"], &[], &["--account-id", "twelve digits"]),
+        ("", &["--log-level", "loud"], &[], &["log_level", "loud", "trace"]),
+        ("", &["--public-url", "queues"], &[], &["public_url", "https://"]),
+        ("", &["--tls-cert", "c.pem"], &[], &["tls_cert", "tls_key", "both"]),
+        ("", &["--objects", "memory:"], &[], &["objects", "store"]),
+        ("", &["--store", "redis:x"], &[], &["--store", "redis", "dynamodb:TABLE"]),
+        ("", &["--access-keys", "none.toml"], &[], &["none.toml"]),
+        ("", &["--access-keys", "m.toml"], &[], &["m.toml", "[[keys]]"]),
+        ("", &[], &[(keys, "a")], &[keys, "MILLPOND_SECRET_ACCESS_KEY"]),
+        (
+            "",
+            &[],
+            &[(keys, "a"), ("MILLPOND_SECRET_ACCESS_KEY", "short")],
+            &["\"a\"", "8 characters"],
+        ),
+        ("", &[], &[("MILLPOND_TEST_CLOCK", "perhaps")], &["perhaps", "true"]),
+        ("[[queue]]\nname = \"q\"\n[[queue]]\nname = \"q\"", &[], &[], &["\"q\"", "twice"]),
+        ("[[queue]]\nnom = \"q\"", &[], &[], &["nom"]),
+    ];
+    for (file, arguments, variables, named) in cases {
+        let (well, said) = check(file, arguments, variables);
+        assert!(!well, "{file:?} {arguments:?} {variables:?} was accepted");
+        assert!(named.iter().all(|word| said.contains(word)), "{file:?} {arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+#[test]
+fn an_open_address_needs_keys_or_a_loud_flag() {
+    let directory = tempfile::tempdir().unwrap();
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let (well, said) = run(directory.path(), &["serve", "--listen", listen], &[]);
+        assert!(!well && said.contains("--insecure-allow-anonymous"), "{said}");
+        assert!(said.contains("--access-keys") && said.contains(listen), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something was written");
+    let loud = ["config", "check", "--listen", "0.0.0.0:0", "--insecure-allow-anonymous"];
+    assert!(run(directory.path(), &loud, &[]).0);
+    let variables =
+        [("MILLPOND_ACCESS_KEY_ID", "me"), ("MILLPOND_SECRET_ACCESS_KEY", "hush-hush-hush")];
+    let (well, said) =
+        run(directory.path(), &["config", "check", "--listen", "0.0.0.0:0"], &variables);
+    assert!(well && said.contains("\"me\"") && !said.contains("hush"), "{said}");
+}
+
+#[test]
+fn declared_queues_are_there_from_the_start_and_follow_the_file() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let file = directory.path().join("m.toml");
+    let declare = |timeout: u32| {
+        let text = format!(
+            "[[queue]]\nname = \"jobs\"\nattributes = {{ VisibilityTimeout = {timeout} }}\ntags = {{ team = \"a\" }}\n\
+             [[queue]]\nname = \"jobs.fifo\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    // Made, then found as it is, then changed.
+    for timeout in [40, 40, 50] {
+        declare(timeout);
+        let mut server = Server::start_in(Arc::clone(&directory), &["--config", "m.toml"]);
+        let url = sqs::ok(&server, "GetQueueUrl", &json!({ "QueueName": "jobs" }));
+        let url = url["QueueUrl"].clone();
+        let body = json!({ "QueueUrl": url, "AttributeNames": ["VisibilityTimeout"] });
+        let got = sqs::ok(&server, "GetQueueAttributes", &body);
+        assert_eq!(got["Attributes"]["VisibilityTimeout"], json!(timeout.to_string()));
+        let tags = sqs::ok(&server, "ListQueueTags", &json!({ "QueueUrl": url }));
+        assert_eq!(tags["Tags"], json!({ "team": "a" }));
+        sqs::ok(&server, "GetQueueUrl", &json!({ "QueueName": "jobs.fifo" }));
+        server.terminate();
+        assert!(server.ended().success());
+    }
+    std::fs::write(&file, "[[queue]]\nname = \"jobs\"\nattributes = { Colour = \"red\" }\n")
+        .unwrap();
+    let (well, said) =
+        run(directory.path(), &["serve", "--listen", "127.0.0.1:0", "--config", "m.toml"], &[]);
+    assert!(!well && said.contains("\"jobs\"") && said.contains("Colour"), "{said}");
+}
+
+#[test]
+fn with_keys_unsigned_requests_are_refused_and_health_is_not() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let keys = "[[keys]]\nid = \"me\"\nsecret = \"hush-hush-hush\"\n";
+    std::fs::write(directory.path().join("keys.toml"), keys).unwrap();
+    let server = Server::start_in(directory, &["--access-keys", "keys.toml"]);
+    let answer = sqs::call(&server, "ListQueues", &json!({}));
+    assert!((400..=403).contains(&answer.status), "{answer:?}");
+    assert_eq!(crate::support::get(&server.address, "/health/ready").status, 200);
+}

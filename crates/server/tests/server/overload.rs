@@ -1,0 +1,113 @@
+//! More than there is room for: those who come too late are told when to come back, and what waits starves nobody.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::http::{connect, read_answer};
+use crate::support::{Server, eventually, get, sqs};
+
+/// Every poll is a connection, and so a file of this process too.
+fn many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}
+
+/// Sends a receive that waits, and does not wait for its answer.
+fn poll(server: &Server, queue: &str) -> TcpStream {
+    let body = json!({ "QueueUrl": queue, "WaitTimeSeconds": 20 }).to_string();
+    let mut stream = connect(&server.address);
+    let text = format!(
+        "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-amz-json-1.0\r\n\
+         X-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    stream
+}
+
+fn waits(server: &Server) -> usize {
+    let text = get(&server.address, "/metrics").body;
+    let waits = text.lines().find_map(|line| line.strip_prefix("millpond_http_waits "));
+    waits.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_thousand_waiting_receives_leave_sends_alone_and_memory_bounded() {
+    many_files();
+    let server = Server::start(&[]);
+    let (waited, other) = (sqs::queue(&server, "waited"), sqs::queue(&server, "other"));
+    let before = server.resident();
+    let polls: Vec<TcpStream> = (0..1_000).map(|_| poll(&server, &waited)).collect();
+    eventually("all wait", || waits(&server) == 1_000);
+    let grown = server.resident().saturating_sub(before);
+    assert!(grown < 100 * 1024 * 1024, "{grown} bytes for 1,000 waiting receives");
+    println!("a waiting receive costs {} bytes", grown / 1_000);
+
+    let started = Instant::now();
+    for number in 0..20 {
+        sqs::send(&server, &other, &number.to_string());
+        assert_eq!(sqs::receive(&server, &other, 0).len(), 1);
+    }
+    // Were they queued behind those that wait, they would take 20 seconds.
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+
+    // Those who hang up take nothing with them.
+    drop(polls);
+    eventually("nobody waits", || waits(&server) == 0);
+    sqs::send(&server, &waited, "still there");
+    assert_eq!(sqs::receive(&server, &waited, 5).len(), 1);
+}
+
+#[test]
+fn receives_that_would_wait_beyond_the_bound_are_told_to_come_back() {
+    let server = Server::start(&["--waits-max", "2"]);
+    let queue = sqs::queue(&server, "q");
+    let _polls = [poll(&server, &queue), poll(&server, &queue)];
+    eventually("two wait", || waits(&server) == 2);
+    let answer = read_answer(&poll(&server, &queue)).unwrap();
+    assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
+    assert_eq!(answer.json()["__type"], "com.amazonaws.sqs#RequestThrottled");
+    sqs::send(&server, &queue, "sends go on");
+}
+
+#[test]
+fn a_connection_too_many_is_told_to_come_back() {
+    let server = Server::start(&["--connections-max", "5", "--waits-max", "2"]);
+    let held: Vec<TcpStream> = (0..5).map(|_| connect(&server.address)).collect();
+    let mut refused = 0;
+    eventually("one is refused", || {
+        let mut stream = connect(&server.address);
+        // It may be closed before it was heard.
+        let _ = stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = read_answer(&stream);
+        refused += usize::from(answer.is_some_and(|answer| {
+            answer.status == 503 && answer.header("retry-after") == Some("1")
+        }));
+        refused > 0
+    });
+    drop(held);
+    eventually("there is room again", || {
+        let mut stream = connect(&server.address);
+        let _ = stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+        read_answer(&stream).is_some_and(|answer| answer.status == 200)
+    });
+}
+
+#[test]
+fn a_send_wakes_a_waiting_receive() {
+    let server = Server::start(&[]);
+    let queue = sqs::queue(&server, "woken");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| sqs::receive(&server, &queue, 20));
+        eventually("it waits", || waits(&server) == 1);
+        let started = Instant::now();
+        sqs::send(&server, &queue, "wake up");
+        assert_eq!(waiting.join().unwrap().len(), 1);
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    });
+}

@@ -1,0 +1,253 @@
+//! ReceiveMessage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use millpond_queue::{Client, Delivery, Extension, QueueError, Receive};
+use serde::{Deserialize, Serialize};
+
+use super::change_message_visibility::seconds;
+use crate::attributes::Texts;
+use crate::call::Call;
+use crate::error::{Code, Failure, Result};
+use crate::limits::{IN_FLIGHT_MAX, RECEIVE_MAX, WAIT_SECONDS_MAX};
+use crate::message::{
+    Chosen, MessageAttributes, check_id, digest, digest_attributes, sequence, show, uuid,
+};
+use crate::place::Place;
+use crate::registry::Known;
+use crate::waiting;
+use crate::wire::{Params, Whole};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Request {
+    queue_url: Option<String>,
+    attribute_names: Option<Vec<String>>,
+    message_system_attribute_names: Option<Vec<String>>,
+    message_attribute_names: Option<Vec<String>>,
+    max_number_of_messages: Option<Whole>,
+    visibility_timeout: Option<Whole>,
+    wait_time_seconds: Option<Whole>,
+    receive_request_attempt_id: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Answer {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<Message>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Message {
+    message_id: String,
+    receipt_handle: String,
+    #[serde(rename = "MD5OfBody")]
+    digest: String,
+    body: String,
+    #[serde(skip_serializing_if = "Texts::is_empty")]
+    attributes: Texts,
+    #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
+    attributes_digest: Option<String>,
+    #[serde(skip_serializing_if = "MessageAttributes::is_empty")]
+    message_attributes: MessageAttributes,
+}
+
+/// What of messages is shown.
+struct Shown {
+    system: Chosen,
+    own: Chosen,
+}
+
+/// What the service itself says about messages.
+const SYSTEM: &[&str] = &[
+    "All",
+    "SenderId",
+    "SentTimestamp",
+    "ApproximateReceiveCount",
+    "ApproximateFirstReceiveTimestamp",
+    "SequenceNumber",
+    "MessageDeduplicationId",
+    "MessageGroupId",
+    "AWSTraceHeader",
+    "DeadLetterQueueSourceArn",
+];
+
+/// Shortest loan of messages that are visible to others at once: long enough for the call itself.
+const LOAN_MIN: Duration = Duration::from_secs(30);
+
+pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
+    let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
+    let shown = request.shown()?;
+    let (ask, visibility) = request.ask(&known)?;
+    let is_main = client.id().as_str().is_empty();
+    let over = is_main && known.live.flight().count(call.now) >= IN_FLIGHT_MAX;
+    if over && known.settings.fifo.is_none() {
+        let text = format!("Too many messages in flight for queue {}.", known.place.name);
+        return Err(Failure::new(Code::OverLimit, text));
+    }
+    if over {
+        return Ok(Answer { messages: Vec::new() });
+    }
+    let ask = if is_main && known.settings.fifo.is_none() {
+        known.live.flight().be_fair(ask, call.now)
+    } else {
+        ask
+    };
+    let received = waiting::receive(call.inner, &known.live, &client, ask).await;
+    let got = received.map_err(|error| match error {
+        QueueError::NotFound { .. } => {
+            call.inner.registry.forget(&known.place);
+            Failure::no_queue()
+        }
+        other => other.into(),
+    })?;
+    if got.is_empty() && known.live.has_ended() {
+        return Err(Failure::no_queue());
+    }
+    handed_out(call, &known, &client, &got, visibility, is_main).await?;
+    let messages = got.into_iter().map(|message| shown.show(message, &known.place)).collect();
+    Ok(Answer { messages })
+}
+
+/// Takes note of messages that are handed out.
+async fn handed_out(
+    call: &Call<'_>,
+    known: &Arc<Known>,
+    client: &Client,
+    got: &[Delivery],
+    visibility: Duration,
+    is_main: bool,
+) -> Result<()> {
+    if got.is_empty() {
+        return Ok(());
+    }
+    let count = u64::try_from(got.len()).unwrap_or_default();
+    call.inner.counted.received.fetch_add(count, Ordering::Relaxed);
+    if visibility.is_zero() {
+        let ended: Vec<_> = got.iter().map(|one| (one.receipt.clone(), visibility)).collect();
+        client.extend_each(&ended, Extension::default()).await?;
+        return Ok(());
+    }
+    if is_main {
+        let now = call.inner.registry.ground.environment.now();
+        let mut flight = known.live.flight();
+        for message in got {
+            let group = message.group.as_deref().filter(|_| known.settings.fifo.is_none());
+            flight.handed_out(message.id, group, now, message.leased_until);
+        }
+    }
+    Ok(())
+}
+
+impl Request {
+    /// What to ask the queue for, and how long messages are invisible.
+    fn ask(&self, known: &Known) -> Result<(Receive, Duration)> {
+        let reason = format!("Must be between 1 and {RECEIVE_MAX}, if provided.");
+        let max = match &self.max_number_of_messages {
+            Some(max) => max.within("MaxNumberOfMessages", 1, RECEIVE_MAX, &reason)?,
+            None => 1,
+        };
+        let reason = format!("Must be >= 0 and <= {WAIT_SECONDS_MAX}, if provided.");
+        let wait = match &self.wait_time_seconds {
+            Some(wait) => {
+                let wait = wait.within("WaitTimeSeconds", 0, WAIT_SECONDS_MAX, &reason)?;
+                Duration::from_secs(wait)
+            }
+            None => known.settings.wait,
+        };
+        let visibility = match &self.visibility_timeout {
+            Some(timeout) => Duration::from_secs(seconds(timeout)?),
+            None => known.settings.visibility,
+        };
+        if let Some(attempt) = &self.receive_request_attempt_id {
+            check_id("ReceiveRequestAttemptId", attempt)?;
+        }
+        // On a standard queue it says nothing, and frameworks send it all the same.
+        let attempt =
+            self.receive_request_attempt_id.clone().filter(|_| known.settings.fifo.is_some());
+        let loan = if visibility.is_zero() { LOAN_MIN } else { visibility };
+        let max = usize::try_from(max).unwrap_or(1);
+        let ask = Receive::up_to(max).wait(wait).visibility(loan);
+        Ok((Receive { attempt, ..ask }, visibility))
+    }
+
+    fn shown(&self) -> Result<Shown> {
+        let names = |names: &Option<Vec<String>>| names.clone().unwrap_or_default();
+        // Either name of the parameter is good.
+        let mut system = names(&self.attribute_names);
+        system.extend(names(&self.message_system_attribute_names));
+        if let Some(unknown) = system.iter().find(|name| !SYSTEM.contains(&name.as_str())) {
+            return Err(Failure::unknown_attribute(unknown));
+        }
+        Ok(Shown {
+            system: Chosen::of(&system),
+            own: Chosen::of(&names(&self.message_attribute_names)),
+        })
+    }
+}
+
+impl Shown {
+    fn show(&self, message: Delivery, place: &Place) -> Message {
+        let own: BTreeMap<_, _> = message
+            .attributes
+            .iter()
+            .filter(|(name, _)| self.own.has(name))
+            .map(|(name, attribute)| (name.clone(), attribute.clone()))
+            .collect();
+        Message {
+            message_id: uuid(&message.identity),
+            receipt_handle: message.receipt.as_str().to_owned(),
+            digest: digest(&message.body),
+            attributes: self.system(&message, place),
+            attributes_digest: digest_attributes(&own),
+            message_attributes: show(&own),
+            body: match String::from_utf8(message.body.into()) {
+                Ok(text) => text,
+                // Only what was not sent through SQS can be other than text.
+                Err(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
+            },
+        }
+    }
+
+    fn system(&self, message: &Delivery, place: &Place) -> Texts {
+        let origin = message.origin.as_ref();
+        // In a standard queue a dead letter keeps its age.
+        let sent = match origin.filter(|_| message.sequence.is_none()) {
+            Some(origin) => origin.sent(),
+            None => message.sent,
+        };
+        let source = origin.and_then(|origin| Place::of_stored(&origin.queue));
+        let all = [
+            ("SenderId", Some(place.account.to_string())),
+            ("SentTimestamp", Some(sent.as_millis().to_string())),
+            ("ApproximateReceiveCount", Some(message.receives.to_string())),
+            (
+                "ApproximateFirstReceiveTimestamp",
+                Some(message.first_received.as_millis().to_string()),
+            ),
+            ("SequenceNumber", message.sequence.map(sequence)),
+            ("MessageDeduplicationId", message.dedup_id.clone()),
+            ("MessageGroupId", message.group.clone()),
+            ("AWSTraceHeader", message.trace.clone()),
+            ("DeadLetterQueueSourceArn", source.map(|source| source.arn())),
+        ];
+        let chosen = all.into_iter().filter(|(name, _)| self.system.has(name));
+        chosen.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+}
+
+/// How long a receive says that it waits, and at which queue: nothing when it does not say, or cannot be read.
+pub fn wait_of(params: &Params) -> (Option<u64>, Option<String>) {
+    let Ok(request) = params.read::<Request>() else { return (Some(0), None) };
+    let wait = match request.wait_time_seconds {
+        None => None,
+        Some(Whole::Number(seconds)) => Some(u64::try_from(seconds).unwrap_or_default()),
+        Some(Whole::Text(_)) => Some(0),
+    };
+    (wait, request.queue_url)
+}

@@ -1,0 +1,11 @@
+//! Message move tasks: bringing dead letters back, or elsewhere, in the background.
+//!
+//! A task is a row, so that it outlives its node: whoever opens the store, or looks at the task, carries on with one
+//! whose node has not been heard of for a while.
+
+mod row;
+mod run;
+mod table;
+
+pub use row::{Status, handle_of, place_of_handle};
+pub use table::Moves;

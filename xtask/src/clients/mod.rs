@@ -1,0 +1,84 @@
+//! `cargo xtask clients`: real SQS clients against the real server.
+
+mod install;
+mod server;
+mod suite;
+
+use anyhow::Result;
+
+use self::install::{Installed, Wanted};
+use self::suite::{SUITES, Suite};
+use crate::report::Outcome;
+use crate::workspace::Workspace;
+
+/// Run real SQS clients against the server: boto3 in both encodings, the AWS CLI, Celery, the SDK for JavaScript.
+///
+/// What they are is in `crates/server/clients`; they are installed below `target/clients`, in pinned versions, the first time.
+/// Each suite gets a server of its own, on a free port and a new directory. What cannot be installed is SKIPPED, with the
+/// reason.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only the suites whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// Runs the suites; `false` when a check failed.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
+    let outcome = run_suites(workspace, args.only.as_deref())?;
+    match &outcome {
+        Outcome::Ok => println!("all clients are content"),
+        Outcome::Failed(problems) => println!("FAILED: {}", problems.join("\n        ")),
+        Outcome::Skipped(reason) => println!("SKIPPED: {reason}"),
+    }
+    Ok(!outcome.is_failure())
+}
+
+/// The step of `cargo xtask test`.
+pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
+    run_suites(workspace, None)
+}
+
+fn run_suites(workspace: &Workspace, only: Option<&str>) -> Result<Outcome> {
+    let suites: Vec<&Suite> =
+        SUITES.iter().filter(|suite| only.is_none_or(|part| suite.name.contains(part))).collect();
+    if suites.is_empty() {
+        return Ok(Outcome::failed("no suite has such a name"));
+    }
+    let binary = server::build(workspace)?;
+    let (mut problems, mut skipped, mut checks) = (Vec::new(), Vec::new(), 0);
+    let mut missing: Vec<(Wanted, String)> = Vec::new();
+    for suite in suites {
+        println!("\n--- {} ---", suite.name);
+        let known = missing.iter().find(|(wanted, _)| *wanted == suite.wants);
+        let installed = match known {
+            Some((_, reason)) => Err(anyhow::anyhow!("{reason}")),
+            None => Installed::get(workspace, suite.wants),
+        };
+        let installed = match installed {
+            Ok(installed) => installed,
+            Err(error) => {
+                println!("SKIPPED {}: {error:#}", suite.name);
+                missing.push((suite.wants, format!("{error:#}")));
+                skipped.push(format!("{}: {error:#}", suite.name));
+                continue;
+            }
+        };
+        match suite.run(workspace, &installed, &binary) {
+            Ok(count) => checks += count,
+            Err(error) => {
+                println!("FAILED {}: {error:#}", suite.name);
+                problems.push(format!("{}: {error:#}", suite.name));
+            }
+        }
+    }
+    println!("\n{checks} checks by real clients went well");
+    Ok(if problems.is_empty() && !skipped.is_empty() {
+        Outcome::Skipped(format!(
+            "{checks} checks went well, but not all ran: {}",
+            skipped.join("; ")
+        ))
+    } else {
+        Outcome::from_problems(problems)
+    })
+}

@@ -1,0 +1,116 @@
+//! The server that clients talk to: built, started on a free port, stopped by its own id.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::workspace::Workspace;
+
+/// The part of cargo's messages that says where the binary is.
+#[derive(Deserialize)]
+struct Message {
+    executable: Option<PathBuf>,
+}
+
+/// Builds the server; where it is.
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let output = workspace
+        .cargo()
+        .args(["build", "--package", "millpond", "--bin", "millpond"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("the server cannot be built: {}", output.status);
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable)
+        .next_back();
+    built.context("cargo does not say where the server is")
+}
+
+/// A running server. Dropping it ends exactly the process that was started.
+pub(crate) struct Server {
+    child: Child,
+    endpoint: String,
+    _directory: Directory,
+}
+
+impl Server {
+    /// Starts it on a new directory, with a clock that tests can move.
+    pub(crate) fn start(workspace: &Workspace, binary: &Path) -> Result<Self> {
+        let directory = Directory::new(workspace)?;
+        let mut child = workspace
+            .command(binary)
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--test-clock",
+                "--log-level",
+                "warn",
+                "--store",
+            ])
+            .arg(&directory.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run the server")?;
+        let output = child.stdout.take().context("the server has no output")?;
+        let mut endpoint = None;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            endpoint = endpoint.or(line.strip_prefix("endpoint ").map(|e| e.trim().to_owned()));
+            if line.starts_with("stop ") {
+                break;
+            }
+        }
+        let Some(endpoint) = endpoint else {
+            bail!("the server ended: {}", child.wait()?);
+        };
+        Ok(Self { child, endpoint, _directory: directory })
+    }
+
+    /// The address to give to a client.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory that is removed when it is not needed any more.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(workspace: &Workspace) -> Result<Self> {
+        let path = workspace.path(format!("target/clients/data-{}", std::process::id()));
+        let directory = Self(path);
+        directory.remove();
+        std::fs::create_dir_all(&directory.0)?;
+        Ok(directory)
+    }
+
+    fn remove(&self) {
+        // It is made anew, or not needed any more.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
