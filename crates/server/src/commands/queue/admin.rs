@@ -10,8 +10,20 @@ use super::super::progress::Progress;
 use super::Place;
 use super::config::ConfigArgs;
 
-/// Messages that one request of a redrive moves: so that progress can be seen, and a failure loses no more.
+/// Messages that one request of a redrive moves: so that progress can be seen...
 const REDRIVE_EACH: usize = 100;
+
+/// ...and, at a low rate, as many as take this many seconds.
+const REDRIVE_SECONDS: f64 = 10.0;
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it saturates, and is clamped"
+)]
+fn redrive_each(rate: Option<f64>) -> usize {
+    rate.map_or(REDRIVE_EACH, |rate| ((rate * REDRIVE_SECONDS) as usize).clamp(1, REDRIVE_EACH))
+}
 
 const COUNT_COLUMNS: &[Column] = &[
     ("CLIENT", "client", Show::Plain),
@@ -234,7 +246,8 @@ pub async fn redrive(door: &Door, out: Output, args: Redrive) -> Result<(), Fail
     let progress = Progress::start("redrive", args.max.map(|max| max as u64));
     let (mut moved, mut homeless) = (0_usize, 0_u64);
     loop {
-        let left = args.max.map_or(REDRIVE_EACH, |max| (max - moved).min(REDRIVE_EACH));
+        let each = redrive_each(args.rate);
+        let left = args.max.map_or(each, |max| (max - moved).min(each));
         if left == 0 {
             break;
         }
