@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use millpond_lanes::Ground;
-use millpond_queue::QueueError;
+use millpond_queue::{QueueError, Queues};
 use tokio::sync::watch;
 
 use crate::actions::{Action, run, wait_of};
@@ -173,6 +173,13 @@ impl Sqs {
     /// their current step, and are carried on by whoever opens the store next.
     pub fn close(&self) {
         self.inner.closing.0.send_replace(true);
+    }
+
+    /// The queues below, for other doors of the same server: so that all of them know the same of a queue that is
+    /// deleted or made anew.
+    #[must_use]
+    pub fn queues(&self) -> Queues {
+        self.inner.registry.queues.clone()
     }
 
     /// What was counted since the start.

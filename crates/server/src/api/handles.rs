@@ -27,10 +27,10 @@ pub struct Handles {
 
 impl Handles {
     /// Nothing is open yet.
-    pub fn new(ground: &Ground) -> Self {
+    pub fn new(ground: &Ground, queues: Queues) -> Self {
         Self {
             ground: ground.clone(),
-            queues: Queues::new(ground),
+            queues,
             log: Log::new(ground),
             clients: Kept::default(),
             topics: Kept::default(),

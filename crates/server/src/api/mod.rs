@@ -31,6 +31,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use millpond_lanes::Ground;
+use millpond_queue::Queues;
 use millpond_store::Environment;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -66,12 +67,17 @@ struct Inner {
 impl Api {
     /// The API of the store on this ground.
     pub fn new(ground: &Ground, backend: Backend) -> Self {
+        Self::with_queues(ground, backend, Queues::new(ground))
+    }
+
+    /// The same over queues that others in this process use too.
+    pub fn with_queues(ground: &Ground, backend: Backend, queues: Queues) -> Self {
         let routes = routes::all();
         let document = Bytes::from(openapi::document(&routes).to_string());
         Self(Arc::new(Inner {
             ground: ground.clone(),
             backend,
-            handles: Handles::new(ground),
+            handles: Handles::new(ground, queues),
             routes,
             document,
             authorize: None,

@@ -162,6 +162,7 @@ fn error_of(status: StatusCode, answer: &Value, bytes: &[u8]) -> ErrorBody {
         let code = match status.as_u16() {
             401 | 403 => "access_denied",
             404 => "no_route",
+            413 => "too_large",
             429 | 502..=504 => "unavailable",
             _ => "internal",
         };

@@ -26,8 +26,8 @@ const ANSWER_BYTES_MAX: usize = 1_024 * 1_024 * 1_024;
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an answer may take: longer than the longest wait of a request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long an answer may take: ten times the longest wait of a request, since a purge may take a while.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A client of one server.
 #[derive(Debug, Clone)]

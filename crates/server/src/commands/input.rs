@@ -12,6 +12,9 @@ use super::Failure;
 /// Longest line, and largest file that is one body: no message is larger.
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
+/// A request ends with the entry that brings it to this many bytes, so that a server takes it.
+const BATCH_BYTES: usize = 512 * 1_024;
+
 /// Where content comes from.
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = false)]
@@ -74,14 +77,14 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The next entries, up to `max`; none at the end.
+    /// The next entries, up to `max` and not many more bytes than a request should have; none at the end.
     pub fn batch(&mut self, max: usize) -> Result<Vec<Value>, Failure> {
-        let mut batch = Vec::new();
-        while batch.len() < max {
-            match self.next()? {
-                Some(entry) => batch.push(entry),
-                None => break,
-            }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < max && bytes < BATCH_BYTES {
+            let Some(entry) = self.next()? else { break };
+            let texts = entry.as_object().into_iter().flat_map(|fields| fields.values());
+            bytes += texts.filter_map(Value::as_str).map(str::len).sum::<usize>();
+            batch.push(entry);
         }
         Ok(batch)
     }

@@ -116,7 +116,7 @@ impl Server {
             metrics_for: config.metrics,
             test_clock,
         };
-        let api = native_api(config, opened);
+        let api = native_api(config, opened, &sqs);
         let inside = Arc::new(Inside {
             doors: doors(&api, &sqs),
             special: Arc::new(pages),
@@ -190,8 +190,8 @@ impl Server {
 }
 
 /// The native API, on the same store.
-fn native_api(config: &Config, opened: &Opened) -> Api {
-    let api = Api::new(&opened.ground, opened.backend());
+fn native_api(config: &Config, opened: &Opened, sqs: &Sqs) -> Api {
+    let api = Api::with_queues(&opened.ground, opened.backend(), sqs.queues());
     match &config.keys {
         Some(keys) => {
             let environment = opened.ground.environment.clone();

@@ -18,6 +18,9 @@ id = "111122223333"
 secret = "an account's secret"
 "#;
 
+/// A key, a command, and what is said of it.
+type Refused<'a> = (Option<(&'a str, &'a str)>, &'a [&'a str], &'a str);
+
 #[test]
 fn each_key_does_what_it_may_and_others_do_nothing() {
     let directory = tempfile::TempDir::new().unwrap();
@@ -43,7 +46,7 @@ fn each_key_does_what_it_may_and_others_do_nothing() {
     assert_eq!(run(admin, &["queue", "send", "orders-1", "a b?c", "--client", "ü/x y"]).0, 0);
     assert_eq!(run(shop, &["queue", "send", "orders-1", "x"]).0, 0);
     assert_eq!(run(shop, &["queue", "count", "orders-1", "--client", "ü/x y"]).0, 0);
-    let refused: &[(Option<(&str, &str)>, &[&str], &str)] = &[
+    let refused: &[Refused<'_>] = &[
         (None, &["queue", "list"], "MissingAuthenticationToken"),
         (Some(("admin", "guessed")), &["queue", "list"], "InvalidSignature"),
         (Some(("nobody", "x")), &["queue", "list"], "UnrecognizedClient"),

@@ -31,7 +31,10 @@ fn transcript(place: &Place, script: &[&[&str]]) -> Vec<(i32, Vec<Value>, String
         let arguments: Vec<String> = command
             .iter()
             .map(|word| match word.strip_prefix('$') {
-                Some(field) => last[0][field].as_str().expect("a field of text").to_owned(),
+                Some(field) => {
+                    let value = last.first().and_then(|first| first.get(field));
+                    value.and_then(Value::as_str).expect("a field of text").to_owned()
+                }
                 None => (*word).to_owned(),
             })
             .collect();

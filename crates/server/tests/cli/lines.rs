@@ -97,3 +97,13 @@ fn counters_of_short_commands_are_kept() {
         (&json!(3), &json!(1), &json!(1))
     );
 }
+
+#[test]
+fn large_messages_go_through_a_server_in_requests_that_it_takes() {
+    let place = Place::server();
+    place.good(&["queue", "create", "q"]);
+    // 12 × 900,000 bytes are more than the 8 MiB that a server takes at once.
+    let lines: String = (0..12).map(|n| format!("{n}-{}\n", "x".repeat(900_000))).collect();
+    assert_eq!(place.json_with(&["queue", "send", "q", "--lines", "-"], &lines).len(), 12);
+    assert_eq!(place.json(&["queue", "count", "q"])[0]["available"], 12);
+}

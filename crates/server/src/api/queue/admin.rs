@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::super::Api;
 use super::super::error::ApiError;
 use super::super::limits::{LISTED_DEFAULT, LISTED_MAX};
-use super::inspect::{ClientInput, Counts};
+use super::inspect::{ClientInput, Counts, check_max};
 use super::schema::{queue_config, queue_patch};
 
 /// Which queues.
@@ -55,9 +55,12 @@ pub struct QueueOutput {
     /// How it behaves.
     #[schemars(schema_with = "queue_config")]
     pub config: QueueConfig,
-    /// Its clients that were ever sent to; the main one's name is empty.
+    /// The first of its clients that were ever sent to; the main one's name is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Vec<ClientOutput>>,
+    /// How many clients there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_total: Option<usize>,
 }
 
 /// A client of a queue.
@@ -81,7 +84,7 @@ pub async fn create(api: Api, input: CreateInput) -> Result<QueueOutput, ApiErro
     let config = parse_config(Value::Object(input.config))?;
     let queue = Box::pin(api.handles().queues().create(&input.queue, config)).await?;
     let config = queue.config().await?.as_ref().clone();
-    Ok(QueueOutput { name: input.queue, config, clients: None })
+    Ok(QueueOutput { name: input.queue, config, clients: None, clients_total: None })
 }
 
 /// Which queue.
@@ -91,17 +94,30 @@ pub struct QueueInput {
     queue: String,
 }
 
+/// Which queue, and how many of its clients.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeInput {
+    queue: String,
+    /// Most clients, up to 10,000; each is counted. Default: 100.
+    max: Option<usize>,
+}
+
 /// A queue's configuration and clients.
-pub async fn describe(api: Api, input: QueueInput) -> Result<QueueOutput, ApiError> {
+pub async fn describe(api: Api, input: DescribeInput) -> Result<QueueOutput, ApiError> {
+    let max = check_max(input.max)?;
     let queue = api.handles().queue(&input.queue).await?;
+    let ids = queue.clients().await?;
+    let total = ids.len();
     let mut clients = Vec::new();
-    for id in queue.clients().await? {
+    for id in ids.iter().take(max) {
         let client = api.handles().client(&input.queue, id.as_str()).await?;
         let count = Box::pin(client.count()).await?.into();
         clients.push(ClientOutput { client: id.as_str().to_owned(), count });
     }
     let config = queue.config().await?.as_ref().clone();
-    Ok(QueueOutput { name: input.queue, config, clients: Some(clients) })
+    let clients_total = Some(total);
+    Ok(QueueOutput { name: input.queue, config, clients: Some(clients), clients_total })
 }
 
 /// What to change.
@@ -122,7 +138,7 @@ pub async fn configure(api: Api, input: ConfigureInput) -> Result<QueueOutput, A
     merge(&mut value, &input.config);
     let config = parse_config(value)?;
     Box::pin(queue.update_config(config.clone())).await?;
-    Ok(QueueOutput { name: input.queue, config, clients: None })
+    Ok(QueueOutput { name: input.queue, config, clients: None, clients_total: None })
 }
 
 /// A JSON merge patch (RFC 7396).

@@ -199,7 +199,7 @@ pub struct Ranges {
     /// What the cursor passed; missing when nothing, within the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<Passed>,
-    /// A message that came after its number was skipped.
+    /// A message that came after its number was skipped, while the request waited; `late_messages` lists all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<NumberedMessage>,
     /// The number whose absence parked the queue.
@@ -209,35 +209,37 @@ pub struct Ranges {
     pub next: String,
 }
 
-fn begin(from: Option<&str>) -> Result<Begin, ApiError> {
-    match from {
-        None | Some("now") => Ok(Begin::Now),
-        Some("start") => Ok(Begin::Start),
-        Some(number) => number.parse().map(Begin::Number).map_err(|_| {
-            ApiError::invalid("from", format!("is {number:?}; give now, start or a number"))
-        }),
-    }
-}
-
 /// What the cursor passed, as soon as there is something.
 pub async fn ranges(api: Api, input: RangesInput) -> Result<Ranges, ApiError> {
     let wait = check_wait(input.wait_ms)?;
     let sequencer = api.handles().sequencer(&input.sequencer).await?;
-    let mut from = begin(input.from.as_deref())?;
-    // From now on is from where the cursor is now: so it can be asked again without losing anything.
-    if from == Begin::Now
-        && let Some(cursor) = sequencer.cursor(&input.queue).await?
-    {
-        from = Begin::Number(cursor.next);
-    }
-    let unchanged = match &from {
-        Begin::Number(number) => number.to_string(),
-        _ => "start".to_owned(),
+    let cursor = sequencer.cursor(&input.queue).await?;
+    // From now on is from where the cursor is now, so that it can be asked again without losing anything.
+    let first = match (input.from.as_deref(), &cursor) {
+        (None | Some("now"), Some(cursor)) => Some(cursor.next),
+        (Some("start"), Some(cursor)) => Some(cursor.floor),
+        (None | Some("now" | "start"), None) => None,
+        (Some(number), _) => Some(number.parse().map_err(|_| {
+            ApiError::invalid("from", format!("is {number:?}; give now, start or a number"))
+        })?),
     };
+    let next = first.map_or_else(|| "start".to_owned(), |first| first.to_string());
+    let mut answer = Ranges { epoch: None, passed: None, late: None, parked: None, next };
+    // What was passed already needs no waiting.
+    if let (Some(first), Some(cursor)) = (first, &cursor)
+        && (cursor.floor..cursor.next).contains(&first)
+    {
+        answer.epoch = Some(cursor.epoch);
+        answer.passed = Some(Passed { first, next: cursor.next });
+        answer.next = cursor.next.to_string();
+        return Ok(answer);
+    }
+    let from = first.map_or(Begin::Start, Begin::Number);
     let mut subscription = Box::pin(sequencer.subscribe(&input.queue, from)).await?;
+    if wait.is_zero() {
+        return Ok(answer);
+    }
     let clock = api.environment().clock.clone();
-    let mut answer =
-        Ranges { epoch: None, passed: None, late: None, parked: None, next: unchanged };
     let announcement = tokio::select! {
         biased;
         announcement = subscription.next() => announcement?,

@@ -128,6 +128,7 @@ async fn what_is_claimed_for_a_caller_that_is_gone_is_given_back() {
     }
     let got = receive(&world, "q", json!({})).await;
     assert_eq!(got.len(), 1, "the message waits again although its lease would be an hour long");
+    assert_eq!(got[0]["receives"], 1, "what nobody got does not count");
 }
 
 #[tokio::test]

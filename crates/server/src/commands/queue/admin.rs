@@ -10,8 +10,20 @@ use super::super::progress::Progress;
 use super::Place;
 use super::config::ConfigArgs;
 
-/// Messages that one request of a redrive moves: so that progress can be seen, and a failure loses no more.
+/// Messages that one request of a redrive moves: so that progress can be seen...
 const REDRIVE_EACH: usize = 100;
+
+/// ...and, at a low rate, as many as take this many seconds.
+const REDRIVE_SECONDS: f64 = 10.0;
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it saturates, and is clamped"
+)]
+fn redrive_each(rate: Option<f64>) -> usize {
+    rate.map_or(REDRIVE_EACH, |rate| ((rate * REDRIVE_SECONDS) as usize).clamp(1, REDRIVE_EACH))
+}
 
 const COUNT_COLUMNS: &[Column] = &[
     ("CLIENT", "client", Show::Plain),
@@ -54,24 +66,32 @@ pub async fn list(door: &Door, out: Output, args: List) -> Result<(), Failure> {
 
 /// Which queue.
 #[derive(Debug, Args)]
-pub struct Name {
+pub struct Describe {
     /// The queue.
     queue: String,
+    /// Most clients.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    max: usize,
 }
 
 /// Shows a queue.
-pub async fn describe(door: &Door, out: Output, args: Name) -> Result<(), Failure> {
-    let answer = door.ask(Ask::get(&["queues", &args.queue])).await?;
+pub async fn describe(door: &Door, out: Output, args: Describe) -> Result<(), Failure> {
+    let answer = door.ask(Ask::get(&["queues", &args.queue]).with("max", args.max)).await?;
     if out.is_json() {
         return out.document(&answer);
     }
     show_config(out, &answer)?;
     print_text("\n")?;
+    let total = field(&answer, "clients_total").as_u64().unwrap_or_default();
     let clients = listed(answer, "clients");
     if clients.is_empty() {
         return print_text("no client was ever sent to\n");
     }
-    out.list(COUNT_COLUMNS, &clients)
+    out.list(COUNT_COLUMNS, &clients)?;
+    match total.saturating_sub(clients.len() as u64) {
+        0 => Ok(()),
+        more => print_text(&format!("and {more} more clients; see --max\n")),
+    }
 }
 
 fn show_config(out: Output, queue: &Value) -> Result<(), Failure> {
@@ -113,9 +133,10 @@ pub async fn configure(door: &Door, out: Output, args: Configure) -> Result<(), 
     }
     let path = ["queues", args.queue.as_str()];
     let answer = if change.is_empty() {
-        let mut answer = door.ask(Ask::get(&path)).await?;
+        let mut answer = door.ask(Ask::get(&path).with("max", 1)).await?;
         if let Some(queue) = answer.as_object_mut() {
             queue.remove("clients");
+            queue.remove("clients_total");
         }
         answer
     } else {
@@ -234,7 +255,8 @@ pub async fn redrive(door: &Door, out: Output, args: Redrive) -> Result<(), Fail
     let progress = Progress::start("redrive", args.max.map(|max| max as u64));
     let (mut moved, mut homeless) = (0_usize, 0_u64);
     loop {
-        let left = args.max.map_or(REDRIVE_EACH, |max| (max - moved).min(REDRIVE_EACH));
+        let each = redrive_each(args.rate);
+        let left = args.max.map_or(each, |max| (max - moved).min(each));
         if left == 0 {
             break;
         }

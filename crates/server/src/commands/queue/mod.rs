@@ -45,7 +45,7 @@ enum QueueCommand {
     #[command(alias = "ls")]
     List(admin::List),
     /// Shows a queue: configuration, clients and how many messages each has.
-    Describe(admin::Name),
+    Describe(admin::Describe),
     /// Shows a queue's configuration, or changes what is given of it.
     Config(admin::Configure),
     /// Sends messages: an argument, a file, or lines.
