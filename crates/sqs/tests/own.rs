@@ -276,7 +276,9 @@ async fn a_side_queue_must_exist() {
     let world = World::new().await;
     let url = world.queue("q").await;
     world.fifo("f.fifo", json!({})).await;
-    for (name, part) in [("gone", "Millpond.ShedQueue"), ("f.fifo", "Millpond.ShedQueue"), ("q", "itself")] {
+    for (name, part) in
+        [("gone", "Millpond.ShedQueue"), ("f.fifo", "Millpond.ShedQueue"), ("q", "itself")]
+    {
         let (code, text) = world.set(&url, json!({"Millpond.ShedQueue": name})).await.error();
         assert_eq!(code, "InvalidAttributeValue");
         assert!(text.contains(part), "{text}");
