@@ -6,7 +6,9 @@ use bytes::Bytes;
 use futures::future::join_all;
 use millpond_lanes::Lane as _;
 use millpond_lanes::{Append, LaneConfig, Message as LaneMessage, Place, UnorderedLane};
-use millpond_store::{Attributes, Expect, Item, Key, StoreError, UniqueId, Write};
+use millpond_store::{
+    Attributes, Expect, Item, Key, Partition, Query, StoreError, UniqueId, Write, collect,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{QueueError, Result};
@@ -18,6 +20,12 @@ use crate::queues::{Queues, Root};
 
 /// Bodies up to this size travel with each message: a reference would not be shorter.
 const INLINE_BYTES_MAX: usize = 256;
+
+/// The partition that lists all topics.
+const TOPICS: &str = "topics";
+
+/// Most topics that are listed in one call.
+const LISTED_MAX: usize = 1_000_000;
 
 /// Most queues of a topic.
 pub const SUBSCRIBERS_MAX: usize = 100;
@@ -69,6 +77,17 @@ impl Queues {
         let put = Write::put(topic_key(&name)?, attributes, Expect::Any, version);
         self.root.store().write(put).await?;
         Ok(Topic { queues: self.clone(), name })
+    }
+
+    /// The names of all topics, in order.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn topics(&self) -> Result<Vec<QueueName>> {
+        let query = Query::new(Partition::new(TOPICS)?);
+        let items = collect(self.root.store(), query, LISTED_MAX).await?;
+        let name = |item: &Item| QueueName::new(&String::from_utf8_lossy(item.key.sort.as_bytes()));
+        items.iter().map(name).collect()
     }
 
     /// Opens a topic that exists.
@@ -162,7 +181,7 @@ async fn send_to(queue: &Queue, client: &str, message: &Message, head: &Head) ->
 }
 
 fn topic_key(name: &QueueName) -> Result<Key, StoreError> {
-    Key::new("topics", name.as_str().as_bytes().to_vec())
+    Key::new(TOPICS, name.as_str().as_bytes().to_vec())
 }
 
 fn read(item: &Item) -> Result<Vec<String>> {

@@ -9,7 +9,7 @@ use crate::place::StorePlace;
 
 /// Messaging without a broker cluster.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, after_help = crate::commands::EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -22,6 +22,8 @@ pub enum Command {
     /// Look at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(flatten)]
+    Work(crate::commands::Family),
     /// Append messages to lanes on the embedded engine and read them back, with rates.
     Demo(Demo),
 }

@@ -1,6 +1,8 @@
 //! The binary `millpond`.
 
+mod api;
 mod cli;
+mod commands;
 mod config;
 mod demo;
 mod http;
@@ -21,6 +23,9 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Command::Work(family) = cli.command {
+        return commands::run(family);
+    }
     match run(cli.command, &matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -32,6 +37,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, matches: &ArgMatches) -> Outcome {
     match command {
+        Command::Work(_) => {}
         Command::Demo(demo) => demo::run(&demo)?,
         Command::Serve(serve) => serve::run(resolve(serve.flags, matches, &["serve"])?)?,
         Command::Config(ConfigCommand::Check(serve)) => {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use millpond_lanes::Ground;
-use millpond_queue::QueueError;
+use millpond_queue::{QueueError, Queues};
 use tokio::sync::watch;
 
 use crate::actions::{Action, run, wait_of};
@@ -20,7 +20,7 @@ use crate::moves::Moves;
 use crate::options::{AccountId, Region, SqsOptions};
 use crate::place::Address;
 use crate::registry::Registry;
-use crate::signature::{Presented, verify};
+use crate::signature::Presented;
 use crate::wire::{Encoding, Incoming, refusal};
 
 /// The SQS protocol over the queues of a store. Cheap to clone; all clones are one.
@@ -175,6 +175,13 @@ impl Sqs {
         self.inner.closing.0.send_replace(true);
     }
 
+    /// The queues below, for other doors of the same server: so that all of them know the same of a queue that is
+    /// deleted or made anew.
+    #[must_use]
+    pub fn queues(&self) -> Queues {
+        self.inner.registry.queues.clone()
+    }
+
     /// What was counted since the start.
     #[must_use]
     pub fn metrics(&self) -> SqsMetrics {
@@ -196,16 +203,8 @@ impl Inner {
             // Nobody is asked for a signature, so that one which cannot be read says nothing.
             return Ok(self.trusted(Presented::read(request).ok().flatten().as_ref()));
         };
-        let presented = Presented::read(request)?.ok_or_else(|| {
-            let text = "Request is missing Authentication Token";
-            Failure::new(Code::MissingAuthenticationToken, text)
-        })?;
-        let key = keys.find(&presented.key_id).ok_or_else(|| {
-            let text = "The security token included in the request is invalid.";
-            Failure::new(Code::InvalidClientTokenId, text)
-        })?;
         let now = self.registry.ground.environment.now();
-        verify(request, body, &presented, &key.secret, now)?;
+        let (key, presented) = keys.signer(request, body, now)?;
         let region = Region::new(&presented.region).map_err(|_| {
             let text = "Credential should be scoped to a valid region.";
             Failure::new(Code::SignatureDoesNotMatch, text)

@@ -21,6 +21,7 @@ mod send;
 mod settle;
 mod standing;
 mod strict;
+mod sweep;
 mod tasks;
 mod totals;
 mod unblock;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use millpond_lanes::cargo::SweepReport;
 
 pub(crate) use core::ClientCore;
 pub use heartbeat::Heartbeat;
@@ -356,6 +358,15 @@ impl Client {
     /// As the store's.
     pub async fn maintain(&self) -> Result<Maintained> {
         self.core.maintain().await
+    }
+
+    /// Finds objects that no message names (of sends that never came to be), and removes them unless it is a dry run.
+    /// Younger ones than an hour are left alone.
+    ///
+    /// # Errors
+    /// As the store's and the object store's, and `Misconfigured` when there is no object store.
+    pub async fn sweep(&self, dry_run: bool) -> Result<SweepReport> {
+        self.core.sweep(dry_run).await
     }
 
     async fn one(&self, receipt: &Receipt, what: Settle) -> Result<Settled> {

@@ -10,6 +10,7 @@ use millpond_lanes::Ground;
 use millpond_store::{Environment, Meter, Result};
 
 use super::error::ServeError;
+use crate::api::Backend;
 use crate::config::Config;
 use crate::place::StorePlace;
 
@@ -19,6 +20,7 @@ pub struct Opened {
     /// Of DynamoDB.
     pub meter: Option<Meter>,
     embedded: Option<EmbeddedStore>,
+    backend: Backend,
 }
 
 impl Opened {
@@ -30,6 +32,7 @@ impl Opened {
                 EmbeddedStore::open(options, environment).await.map(|store| Self {
                     ground: Ground::new(Arc::new(store.clone()), environment),
                     meter: None,
+                    backend: Backend::Embedded(store.clone(), directory.clone()),
                     embedded: Some(store),
                 })
             }
@@ -38,10 +41,15 @@ impl Opened {
         opened.map_err(|source| ServeError::Store { place: config.store.to_string(), source })
     }
 
+    /// The store itself, for what only its kind can tell.
+    pub fn backend(&self) -> Backend {
+        self.backend.clone()
+    }
+
     /// Waits until everything is written and the place is free for others. Nobody else may use the store any more.
     pub async fn close(self) {
-        let Self { ground, embedded, .. } = self;
-        drop(ground);
+        let Self { ground, embedded, backend, .. } = self;
+        drop((ground, backend));
         if let Some(store) = embedded {
             store.close().await;
         }
@@ -60,10 +68,11 @@ async fn open_table(
     }
     store.admin().verify(Role::Consumer, TableOptions::default()).await?.require()?;
     let meter = store.meter().clone();
+    let backend = Backend::DynamoDb(store.clone());
     let mut ground = Ground::new(Arc::new(store), environment);
     if let Some(url) = &config.objects {
         let Objects { store, prefix } = Objects::open(url, &ObjectOptions::default())?;
         ground = ground.with_objects(millpond_lanes::cargo::Objects::new(store, prefix));
     }
-    Ok(Opened { ground, meter: Some(meter), embedded: None })
+    Ok(Opened { ground, meter: Some(meter), embedded: None, backend })
 }

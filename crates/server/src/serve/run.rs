@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use millpond_lanes::Ground;
 use millpond_sqs::{Sqs, SqsOptions};
 use millpond_store::{Clock, Environment, SystemClock};
 use tokio::sync::watch;
@@ -17,6 +16,7 @@ use super::health::Health;
 use super::pages::Pages;
 use super::signals::Signals;
 use super::welcome::welcome;
+use crate::api::{self, Api, authorize_by};
 use crate::config::Config;
 use crate::http::{Door, Inside, Listener, Room, Tls};
 use crate::telemetry::{Metrics, Sources, log_filter, start_logs};
@@ -85,6 +85,7 @@ fn sqs_options(config: &Config) -> SqsOptions {
 /// Everything that runs.
 struct Server {
     sqs: Sqs,
+    api: Api,
     inside: Arc<Inside>,
     health: Arc<Health>,
     tls: Option<Tls>,
@@ -115,8 +116,9 @@ impl Server {
             metrics_for: config.metrics,
             test_clock,
         };
+        let api = native_api(config, opened, &sqs);
         let inside = Arc::new(Inside {
-            doors: doors(&opened.ground, &sqs),
+            doors: doors(&api, &sqs),
             special: Arc::new(pages),
             room,
             limits: config.limits.clone(),
@@ -124,7 +126,7 @@ impl Server {
             clock: Arc::clone(&clock),
             anonymous: config.keys.is_none(),
         });
-        Self { sqs, inside, health, tls, metrics, clock }
+        Self { sqs, api, inside, health, tls, metrics, clock }
     }
 
     /// Serves until a signal comes or the store stops for good; then lets requests finish. A second signal ends it at
@@ -141,6 +143,8 @@ impl Server {
         let follow = self.tls.clone().map(|tls| {
             tokio::spawn(tls.follow(Arc::clone(&self.clock), Arc::clone(&self.metrics)))
         });
+        let maintain = self.api.clone().maintain_until_closed(Arc::clone(&self.clock));
+        let maintain = tokio::spawn(maintain);
         let mut accepting =
             tokio::spawn(listener.run(Arc::clone(&self.inside), self.tls.clone(), stopped));
         let outcome = tokio::select! {
@@ -160,6 +164,7 @@ impl Server {
         };
         self.health.stop();
         self.sqs.close();
+        self.api.close();
         // Nobody listens when the listener has ended.
         let _ = stop.send(true);
         if !accepting.is_finished() {
@@ -177,13 +182,28 @@ impl Server {
             follow.abort();
             let _ = follow.await;
         }
+        maintain.abort();
+        let _ = maintain.await;
+        self.api.maintain().await;
         outcome
     }
 }
 
+/// The native API, on the same store.
+fn native_api(config: &Config, opened: &Opened, sqs: &Sqs) -> Api {
+    let api = Api::with_queues(&opened.ground, opened.backend(), sqs.queues());
+    match &config.keys {
+        Some(keys) => {
+            let environment = opened.ground.environment.clone();
+            api.with_authorize(authorize_by(keys.clone(), environment))
+        }
+        None => api,
+    }
+}
+
 /// Who answers what, by the beginning of the path.
-fn doors(_ground: &Ground, sqs: &Sqs) -> Vec<(&'static str, Arc<dyn Door>)> {
-    vec![("/", Arc::new(sqs.clone()))]
+fn doors(api: &Api, sqs: &Sqs) -> Vec<(&'static str, Arc<dyn Door>)> {
+    vec![(api::PREFIX, Arc::new(api.clone())), ("/", Arc::new(sqs.clone()))]
 }
 
 /// Writes to standard output. Whoever closed it does not want to know.

@@ -27,6 +27,8 @@ pub async fn a_topic_sends_to_each_queue_and_stores_the_body_once(subject: &Subj
     let listed: Vec<&str> = names.iter().map(String::as_str).collect();
     let topic = queues.create_topic(&topic_name, &listed).await.unwrap();
     assert_eq!(topic.subscribers().await.unwrap(), names);
+    let topics = process(subject).topics().await.unwrap();
+    assert!(topics.iter().any(|topic| topic.as_str() == topic_name), "{topics:?}");
     for (size, most) in [(10, 10_000), (300_000, 330_000)] {
         let body = Bytes::from(vec![7; size]);
         let message = Message::new(body.clone())
@@ -53,6 +55,7 @@ pub async fn a_topic_sends_to_each_queue_and_stores_the_body_once(subject: &Subj
         }
     }
     topic.delete().await.unwrap();
+    assert!(!queues.topics().await.unwrap().iter().any(|topic| topic.as_str() == topic_name));
     assert!(matches!(topic.send("c", Message::new("x")).await, Err(QueueError::NotFound { .. })));
     assert!(matches!(queues.open_topic(&topic_name).await, Err(QueueError::NotFound { .. })));
 }

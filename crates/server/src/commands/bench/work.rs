@@ -1,0 +1,215 @@
+//! The work of each workload, and what was measured.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+use hdrhistogram::Histogram;
+
+use super::super::Failure;
+use super::super::progress::Progress;
+use super::Workload;
+use super::load::Load;
+
+/// Longest latency that is told apart: what takes longer is counted as this.
+const LATENCY_MAX: Duration = Duration::from_secs(600);
+
+/// How long a caller that found nothing waits before it looks again.
+const EMPTY_PAUSE: Duration = Duration::from_millis(2);
+
+/// How often in a row nothing is found before a queue counts as empty: with leases of 30 seconds, longer than any.
+const EMPTY_MAX: u32 = 20_000;
+
+/// Messages that a request sends when a queue is filled.
+const FILL_EACH: usize = 10;
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The workload.
+    pub workload: Workload,
+    /// How many messages.
+    pub messages: u64,
+    /// Callers at a time.
+    pub concurrency: usize,
+    /// Bytes in each message.
+    pub bytes: usize,
+    /// Messages in each request.
+    pub batch: usize,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Messages that went through.
+    pub messages: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Latencies of requests, in microseconds.
+    pub latencies: Latencies,
+}
+
+/// Latencies by what was asked for, in microseconds.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    /// Sends.
+    pub send: Histogram<u64>,
+    /// Receives that found something.
+    pub receive: Histogram<u64>,
+    /// Deletes.
+    pub delete: Histogram<u64>,
+}
+
+impl Latencies {
+    fn new() -> Self {
+        let empty = || {
+            let most = u64::try_from(LATENCY_MAX.as_micros()).unwrap_or(u64::MAX);
+            Histogram::new_with_bounds(1, most, 3).expect("the bounds are constants that fit")
+        };
+        Self { send: empty(), receive: empty(), delete: empty() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.send, &other.send),
+            (&mut self.receive, &other.receive),
+            (&mut self.delete, &other.delete),
+        ];
+        for (mine, theirs) in pairs {
+            mine.add(theirs).expect("all have the same bounds");
+        }
+    }
+}
+
+/// One caller, and what it has measured.
+struct Caller<'a> {
+    load: &'a Load,
+    plan: &'a Plan,
+    /// Messages that are left to take on, and that are through.
+    left: &'a AtomicU64,
+    progress: &'a Progress,
+    body: Bytes,
+    latencies: Latencies,
+    done: u64,
+}
+
+impl Caller<'_> {
+    /// Takes on the next messages: how many, none when all are taken on.
+    fn take(&self) -> usize {
+        let most = self.plan.batch as u64;
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            (left > 0).then(|| left.saturating_sub(most))
+        });
+        taken.map_or(0, |before| usize::try_from(before.min(most)).unwrap_or_default())
+    }
+
+    fn finished(&mut self, count: usize) {
+        self.done += count as u64;
+        self.progress.add(count);
+    }
+
+    async fn send(&mut self, count: usize) -> Result<(), Failure> {
+        let clock = &self.load.environment.clock;
+        let began = clock.monotonic();
+        self.load.send(&self.body, count).await?;
+        record(&mut self.latencies.send, clock.monotonic().since(began));
+        Ok(())
+    }
+
+    /// Receives and deletes: how many.
+    async fn consume(&mut self, max: usize) -> Result<usize, Failure> {
+        let clock = self.load.environment.clock.clone();
+        let began = clock.monotonic();
+        let receipts = self.load.receive(max).await?;
+        let received = clock.monotonic();
+        let count = receipts.len();
+        if count == 0 {
+            return Ok(0);
+        }
+        record(&mut self.latencies.receive, received.since(began));
+        self.load.delete(receipts).await?;
+        record(&mut self.latencies.delete, clock.monotonic().since(received));
+        Ok(count)
+    }
+
+    async fn run(mut self) -> Result<(Latencies, u64), Failure> {
+        let mut empty = 0;
+        loop {
+            let count = self.take();
+            if count == 0 {
+                return Ok((self.latencies, self.done));
+            }
+            if matches!(self.plan.workload, Workload::Send | Workload::Cycle) {
+                self.send(count).await?;
+            }
+            if self.plan.workload == Workload::Send {
+                self.finished(count);
+                continue;
+            }
+            // Others may have taken what this caller is after: as many are left for it as it has taken on.
+            let mut owed = count;
+            while owed > 0 {
+                match self.consume(owed).await? {
+                    0 => {
+                        empty += 1;
+                        if empty > EMPTY_MAX {
+                            return Err(Failure::Broken(format!("{owed} messages do not come")));
+                        }
+                        self.load.environment.clock.sleep(EMPTY_PAUSE).await;
+                    }
+                    some => {
+                        empty = 0;
+                        owed -= some.min(owed);
+                        self.finished(some);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn record(histogram: &mut Histogram<u64>, latency: Duration) {
+    histogram.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1));
+}
+
+/// Runs a workload with all callers.
+async fn run(
+    load: &Load,
+    plan: &Plan,
+    messages: u64,
+    what: &'static str,
+) -> Result<Measured, Failure> {
+    let left = AtomicU64::new(messages);
+    let progress = Progress::start(what, Some(messages));
+    let body = Bytes::from(vec![b'x'; plan.bytes]);
+    let clock = load.environment.clock.clone();
+    let began = clock.monotonic();
+    let callers = (0..plan.concurrency).map(|_| {
+        let (left, progress, body) = (&left, &progress, body.clone());
+        let latencies = Latencies::new();
+        Box::pin(Caller { load, plan, left, progress, body, latencies, done: 0 }.run())
+    });
+    let measured = try_join_all(callers).await?;
+    let elapsed = clock.monotonic().since(began);
+    let (mut latencies, mut done) = (Latencies::new(), 0);
+    for (some, count) in &measured {
+        latencies.add(some);
+        done += count;
+    }
+    Ok(Measured { messages: done, elapsed, latencies })
+}
+
+/// Fills the queue if need be, and runs the workload.
+pub async fn measure(load: &Load, plan: &Plan) -> Result<Measured, Failure> {
+    let fill = match plan.workload {
+        Workload::Send | Workload::Cycle => 0,
+        Workload::Receive => plan.messages.saturating_mul(2),
+        Workload::Drain => plan.messages,
+    };
+    if fill > 0 {
+        let filling = Plan { workload: Workload::Send, batch: FILL_EACH, ..plan.clone() };
+        Box::pin(run(load, &filling, fill, "fill")).await?;
+    }
+    Box::pin(run(load, plan, plan.messages, plan.workload.text())).await
+}

@@ -1,0 +1,12 @@
+//! The command line, as people and scripts use it: the real binary, on directories, tables and running servers.
+#![allow(clippy::unwrap_used, reason = "a test's helper: a failure ends the test")]
+
+mod access;
+mod bench;
+mod docs;
+mod doors;
+mod errors;
+mod lines;
+mod others;
+mod stores;
+mod world;
