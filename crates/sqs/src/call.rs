@@ -15,11 +15,11 @@ use crate::sqs::Inner;
 
 /// Who calls.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct Caller<'a> {
     pub region: Region,
     pub account: AccountId,
     /// The key that the request is signed with, when keys are asked for.
-    pub key: Option<AccessKey>,
+    pub key: Option<&'a AccessKey>,
 }
 
 /// One request under way.
@@ -27,7 +27,7 @@ pub struct Caller {
 pub struct Call<'a> {
     pub inner: &'a Arc<Inner>,
     pub action: Action,
-    pub caller: Caller,
+    pub caller: Caller<'a>,
     /// What the request's own path names.
     pub path: Option<Address>,
     /// What queue URLs begin with.

@@ -56,6 +56,7 @@ mod attributes;
 mod call;
 mod error;
 mod flight;
+mod hex;
 mod keys;
 pub mod limits;
 mod live;

@@ -124,7 +124,7 @@ impl Sqs {
                     base: base_url(&inner.options, &parts),
                     now: environment.now(),
                 };
-                match call.caller.key.as_ref().filter(|key| !key.may(action)) {
+                match call.caller.key.filter(|key| !key.may(action)) {
                     Some(key) => Err(denied(&key.id, call.action, "*")),
                     None => run(&call, &incoming.params, encoding, &request_id).await,
                 }
@@ -198,7 +198,7 @@ fn presented(request: &Request<Bytes>) -> Option<Presented> {
 
 impl Inner {
     /// Who calls. With keys, only who has signed with one of them.
-    fn caller(&self, request: &Parts, body: &[u8]) -> Result<Caller> {
+    fn caller(&self, request: &Parts, body: &[u8]) -> Result<Caller<'_>> {
         let Some(keys) = &self.options.keys else {
             // Nobody is asked for a signature, so that one which cannot be read says nothing.
             return Ok(self.trusted(Presented::read(request).ok().flatten().as_ref()));
@@ -210,11 +210,11 @@ impl Inner {
             Failure::new(Code::SignatureDoesNotMatch, text)
         })?;
         let account = key.account.clone().unwrap_or_else(|| self.account_of(&key.id));
-        Ok(Caller { region, account, key: Some(key.clone()) })
+        Ok(Caller { region, account, key: Some(key) })
     }
 
     /// Who a request says it is from, where that is not checked.
-    fn trusted(&self, presented: Option<&Presented>) -> Caller {
+    fn trusted(&self, presented: Option<&Presented>) -> Caller<'_> {
         let region = presented.and_then(|presented| Region::new(&presented.region).ok());
         Caller {
             region: region.unwrap_or_else(|| self.options.region.clone()),

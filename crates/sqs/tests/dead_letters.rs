@@ -298,3 +298,32 @@ async fn a_task_of_a_node_that_is_gone_is_carried_on_by_another() {
     got.sort();
     assert_eq!(got, ["0", "1", "2", "3"]);
 }
+
+#[tokio::test]
+async fn each_clients_dead_letters_are_brought_back_to_it() {
+    let world = World::new().await;
+    let dead = world.create("dead", json!({"Millpond.Clients": "true"})).await;
+    let attributes = json!({"RedrivePolicy": redrive("dead", 2), "Millpond.Clients": "true"});
+    let url = world.create("q", attributes).await;
+    let shops = ["a", "b"].map(|shop| format!("{url}/{shop}"));
+    for shop in &shops {
+        world.send(shop, shop).await;
+    }
+    for _ in 0..3 {
+        for shop in &shops {
+            world.receive(shop, 10).await;
+        }
+        world.pass(30);
+    }
+    assert_eq!(world.counts(&format!("{dead}/a")).await, (1, 0, 0));
+    world.json("StartMessageMoveTask", json!({"SourceArn": arn("dead")})).await;
+    world.settle().await;
+    let done = tasks(&world).await.remove(0);
+    assert_eq!(
+        (&done["Status"], &done["ApproximateNumberOfMessagesMoved"]),
+        (&json!("COMPLETED"), &json!(2))
+    );
+    for shop in &shops {
+        assert_eq!(world.bodies(shop, 10).await, [shop.as_str()]);
+    }
+}

@@ -233,6 +233,8 @@ async fn batches_have_one_to_ten_entries_with_ids_of_their_own() {
         text,
         "Batch requests cannot be longer than 1048576 bytes. You have sent 1200000 bytes."
     );
+    let (code, _) = refused(json!([entry("a", &"x".repeat(1_048_577)), entry("b", "y")])).await;
+    assert_eq!(code, "BatchRequestTooLong", "also for one that is too long by itself");
     assert_eq!(world.counts(&url).await, (0, 0, 0), "nothing of a refused batch was sent");
 }
 

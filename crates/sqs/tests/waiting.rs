@@ -226,3 +226,71 @@ async fn a_thousand_waiting_receivers_are_all_served() {
     all.dedup();
     assert_eq!(all.len(), 1_000);
 }
+
+/// A world whose store takes ten milliseconds for each request.
+async fn slow() -> World {
+    use millpond_store::{Environment, Latency, MemoryStore, Slow, Timestamp, VirtualClock};
+    let clock = VirtualClock::new(Timestamp::from_millis(common::BEGIN_MS));
+    let environment = Environment::simulated(clock.clone(), 7);
+    let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
+    let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
+    let ground = millpond_lanes::Ground::new(std::sync::Arc::new(store), &environment);
+    let opening = millpond_sqs::Sqs::open(&ground, SqsOptions::default());
+    let sqs = while_time_passes(&clock, opening).await.unwrap();
+    World { clock, ground, sqs }
+}
+
+/// Does something while time passes, five milliseconds at a time.
+async fn while_time_passes<T>(
+    clock: &millpond_store::VirtualClock,
+    work: impl Future<Output = T>,
+) -> T {
+    let pass = async {
+        loop {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Duration::from_millis(5));
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = pass => unreachable!("time does not end"),
+    }
+}
+
+#[tokio::test]
+async fn whenever_a_client_hangs_up_on_a_slow_store_no_message_is_lost() {
+    let mut given_back = 0;
+    for steps in 0..16 {
+        let world = slow().await;
+        let url = while_time_passes(&world.clock, world.queue("q")).await;
+        while_time_passes(&world.clock, world.send(&url, "x")).await;
+        let call = world.spawn("ReceiveMessage", &wait(&url));
+        for _ in 0..steps {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            world.clock.advance(Duration::from_millis(5));
+        }
+        let answered = call.is_finished();
+        call.abort();
+        while_time_passes(&world.clock, async {
+            for _ in 0..20 {
+                world.settle().await;
+            }
+        })
+        .await;
+        let left = while_time_passes(&world.clock, world.receive(&url, 10)).await;
+        given_back += world.sqs.metrics().messages_returned;
+        assert_eq!(left.len(), usize::from(!answered), "after {steps} steps");
+        if let Some(message) = left.first() {
+            assert_eq!(
+                message["Attributes"]["ApproximateReceiveCount"], "1",
+                "after {steps} steps"
+            );
+        }
+    }
+    assert!(given_back > 0, "some hung up between claim and answer");
+}

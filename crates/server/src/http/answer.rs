@@ -25,6 +25,26 @@ pub enum Refusal {
     ForeignOrigin,
 }
 
+/// What a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+    Xml,
+}
+
+impl Encoding {
+    /// The encoding of a request, which its answer must have too.
+    pub fn of(request: &HeaderMap) -> Self {
+        let content_type = request.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let names_json = |value: &[u8]| value.windows(4).any(|part| part == b"json");
+        if request.contains_key("x-amz-target") || content_type.is_some_and(names_json) {
+            Self::Json
+        } else {
+            Self::Xml
+        }
+    }
+}
+
 impl Refusal {
     pub fn status(self) -> StatusCode {
         match self {
@@ -61,13 +81,10 @@ impl Refusal {
     }
 
     /// The answer, in the encoding of the request.
-    pub fn answer(self, request: &HeaderMap) -> Response<Bytes> {
+    pub fn answer(self, encoding: Encoding) -> Response<Bytes> {
         let code = self.code();
         let side = if self.status().is_server_error() { "Receiver" } else { "Sender" };
-        let content_type = request.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let json = request.contains_key("x-amz-target")
-            || content_type.is_some_and(|value| value.windows(4).any(|part| part == b"json"));
-        let (content_type, body) = if json {
+        let (content_type, body) = if encoding == Encoding::Json {
             let body = serde_json::json!({
                 "__type": format!("com.amazonaws.sqs#{code}"),
                 "message": self.to_string(),
@@ -123,14 +140,14 @@ mod tests {
     fn a_refusal_speaks_the_clients_encoding_and_says_when_to_come_back() {
         let mut json = HeaderMap::new();
         json.insert("x-amz-target", HeaderValue::from_static("AmazonSQS.ReceiveMessage"));
-        let answer = Refusal::TooManyWaits.answer(&json);
+        let answer = Refusal::TooManyWaits.answer(Encoding::of(&json));
         assert_eq!(answer.status(), 429);
         assert_eq!(answer.headers()["retry-after"], "1");
         assert_eq!(answer.headers()["x-amzn-query-error"], "RequestThrottled;Sender");
         let body: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
         assert_eq!(body["__type"], "com.amazonaws.sqs#RequestThrottled");
 
-        let answer = Refusal::Busy.answer(&HeaderMap::new());
+        let answer = Refusal::Busy.answer(Encoding::of(&HeaderMap::new()));
         assert_eq!(
             (answer.status().as_u16(), &answer.headers()["retry-after"]),
             (503, &"1".parse().unwrap())
@@ -138,7 +155,7 @@ mod tests {
         let body = String::from_utf8(answer.body().to_vec()).unwrap();
         assert!(body.contains("<Code>ServiceUnavailable</Code>"), "{body}");
 
-        let answer = Refusal::TooLarge(10).answer(&json);
+        let answer = Refusal::TooLarge(10).answer(Encoding::Json);
         assert_eq!(answer.status(), 413);
         assert!(!answer.headers().contains_key("retry-after"));
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use millpond_store::Clock;
 
-use super::answer::{Refusal, come_back, plain};
+use super::answer::{Encoding, Refusal, come_back, plain};
 use super::body;
 use super::door::Door;
 use super::normal;
@@ -67,28 +67,25 @@ impl Front {
         let began = inside.clock.monotonic();
         let (mut parts, body) = request.into_parts();
         normal::normalize(&parts.uri, &mut parts.headers, self.tls);
-        let headers = parts.headers.clone();
-        let method = parts.method.clone();
-        let path = parts.uri.path().to_owned();
+        let encoding = Encoding::of(&parts.headers);
+        // Only for those who want to read it.
+        let asked = tracing::enabled!(tracing::Level::DEBUG)
+            .then(|| (parts.method.clone(), parts.uri.path().to_owned()));
         let (door, outcome) = self.pass(Request::from_parts(parts, ()), body).await;
         let mut response = outcome.unwrap_or_else(|refusal| {
             inside.metrics.refused(refusal.name());
-            refusal.answer(&headers)
+            refusal.answer(encoding)
         });
         come_back(&mut response);
-        let response = self.count_bytes(response, &headers);
+        let response = self.count_bytes(response, encoding);
         let took = inside.clock.monotonic().since(began);
         let status = response.status();
         inside.metrics.answered(Took { door: door.name, waited: door.waited, status, took });
-        tracing::debug!(
-            peer = %self.peer,
-            door = door.name,
-            %method,
-            path,
-            status = status.as_u16(),
-            millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            "answered"
-        );
+        if let Some((method, path)) = asked {
+            let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            let (peer, door, status) = (self.peer, door.name, status.as_u16());
+            tracing::debug!(%peer, door, %method, path, status, millis, "answered");
+        }
         Ok(response.map(Full::new))
     }
 
@@ -147,7 +144,7 @@ impl Front {
     }
 
     /// Counts the answer's bytes until the client has taken them.
-    fn count_bytes(&self, response: Response<Bytes>, headers: &HeaderMap) -> Response<Bytes> {
+    fn count_bytes(&self, response: Response<Bytes>, encoding: Encoding) -> Response<Bytes> {
         let inside = &self.inside;
         let (parts, body) = response.into_parts();
         // What is small is in the connection's own buffers already.
@@ -158,7 +155,7 @@ impl Front {
             Ok(body) => Response::from_parts(parts, body),
             Err(refusal) => {
                 inside.metrics.refused(refusal.name());
-                refusal.answer(headers)
+                refusal.answer(encoding)
             }
         }
     }

@@ -3,6 +3,7 @@
 use http::header::{HOST, HeaderName, HeaderValue, ORIGIN};
 use http::{HeaderMap, Uri};
 
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Puts the server's name, as the client said it, where HTTP/1.1 has it, and says when TLS was used: queue URLs are made
@@ -22,6 +23,11 @@ pub fn normalize(uri: &Uri, headers: &mut HeaderMap, tls: bool) {
 /// Whether a browser sent this for a page of another origin. Such a page could otherwise use every server that asks for
 /// no signature and that its visitor can reach, one on loopback too.
 pub fn is_from_foreign_page(headers: &HeaderMap) -> bool {
+    // Browsers say it with every request, also where a page only names an address, as of a picture.
+    let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
+    if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
+        return true;
+    }
     let Some(origin) = headers.get(ORIGIN) else { return false };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let from = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
@@ -57,6 +63,10 @@ mod tests {
         assert!(!is_from_foreign_page(&headers(&[("host", "localhost:9324")])));
         let own = [("host", "localhost:9324"), ("origin", "http://localhost:9324")];
         assert!(!is_from_foreign_page(&headers(&own)));
+        for (site, foreign) in [("cross-site", true), ("same-site", true), ("none", false)] {
+            let said = headers(&[("host", "localhost:9324"), ("sec-fetch-site", site)]);
+            assert_eq!(is_from_foreign_page(&said), foreign, "{site}");
+        }
         for origin in ["http://evil.example", "null", "http://localhost:1"] {
             assert!(is_from_foreign_page(&headers(&[
                 ("host", "localhost:9324"),

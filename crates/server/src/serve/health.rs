@@ -7,6 +7,7 @@ use millpond_store::{Clock, Key, Monotonic, Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::http::limits::{HEALTH_LOOK_EVERY, READY_FOR, READY_TIMEOUT};
+use crate::place::StorePlace;
 
 /// The item that is asked for. Nothing is ever stored there.
 const PROBE_PARTITION: &str = "millpond/health";
@@ -51,8 +52,12 @@ impl Health {
         answer
     }
 
-    /// Comes back when the store has stopped for good: only a new start can decide what is there.
-    pub async fn poisoned(&self) -> StoreError {
+    /// Comes back when the store has stopped for good: only a new start can decide what is there. A table never does, and
+    /// each question to it costs.
+    pub async fn poisoned(&self, place: &StorePlace) -> StoreError {
+        if matches!(place, StorePlace::Table(_)) {
+            return std::future::pending().await;
+        }
         loop {
             self.clock.sleep(HEALTH_LOOK_EVERY).await;
             if let Err(error @ StoreError::Poisoned { .. }) = self.probe().await {

@@ -153,7 +153,7 @@ impl Server {
                 tracing::info!(signal, "stopping");
                 Ok(())
             }
-            error = self.health.poisoned() => {
+            error = self.health.poisoned(&config.store) => {
                 tracing::error!(%error, "the store has stopped for good; start again");
                 Err(ServeError::Store { place: config.store.to_string(), source: error })
             }

@@ -12,7 +12,7 @@ use crate::sdk::client;
 use crate::support::{PATIENCE, Server};
 
 /// How often to kill; `cargo xtask crash` says more.
-const CYCLES: u64 = 3;
+const CYCLES: usize = 3;
 const CYCLES_VARIABLE: &str = "MILLPOND_CRASH_CYCLES";
 const SENDERS: usize = 4;
 const RECEIVERS: usize = 2;
@@ -117,7 +117,7 @@ async fn receive_until(over: &AtomicBool, queues: &Queues, seen: &Shared, receiv
 }
 
 /// Load until the server dies in the middle of it.
-async fn live_and_die(server: Server, seen: &Shared, life: Duration) -> Arc<tempfile::TempDir> {
+async fn live_and_die(server: Server, seen: &Shared, sends: usize) -> Arc<tempfile::TempDir> {
     let queues = Queues::open(&server).await;
     let over = Arc::new(AtomicBool::new(false));
     let mut tasks = tokio::task::JoinSet::new();
@@ -131,7 +131,13 @@ async fn live_and_die(server: Server, seen: &Shared, life: Duration) -> Arc<temp
             }
         });
     }
-    tokio::time::sleep(life).await;
+    // By work done rather than by time: a slow machine does as much as a fast one before the server dies.
+    let enough = seen.lock().expect("nobody panicked").sent.len() + sends;
+    let started = Instant::now();
+    while seen.lock().expect("nobody panicked").sent.len() < enough {
+        assert!(started.elapsed() < PATIENCE, "{sends} sends take longer than {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let directory = server.kill();
     over.store(true, Ordering::Relaxed);
     while let Some(ended) = tasks.join_next().await {
@@ -171,14 +177,13 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_under_load() {
     let mut directory = Arc::new(tempfile::tempdir().unwrap());
     for cycle in 0..cycles {
         let server = Server::start_in(directory, &["--log-level", "warn"]);
-        // Deaths at many different moments, without chance: 300 to 799 milliseconds.
-        let life = Duration::from_millis(300 + cycle * 137 % 500);
-        directory = live_and_die(server, &seen, life).await;
+        // Deaths at many different moments: after 20 to 99 sends.
+        directory = live_and_die(server, &seen, 20 + cycle * 37 % 80).await;
     }
     let server = Server::start_in(directory, &["--log-level", "warn"]);
     let order = drain(&server, &seen).await;
     let seen = seen.lock().unwrap();
-    assert!(seen.sent.len() > 10, "there was no load: {} were sent", seen.sent.len());
+    assert!(seen.sent.len() >= 20 * cycles, "there was no load: {} were sent", seen.sent.len());
     let lost: Vec<&String> = seen
         .sent
         .iter()

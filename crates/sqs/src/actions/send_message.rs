@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
 use crate::error::{Failure, Result};
+use crate::hex::hex;
 use crate::limits::DELAY_SECONDS_MAX;
 use crate::message::{
     MessageAttributes, check_id, check_text, digest, digest_attributes, read, read_system,
@@ -108,6 +109,14 @@ fn too_long(known: &Known) -> Failure {
 }
 
 impl Request {
+    /// Bytes that count against the limit of a batch, also of a message that is refused for another reason.
+    pub fn size(&self) -> usize {
+        let body = self.message_body.as_ref().map_or(0, String::len);
+        let attributes = self.message_attributes.iter().flatten();
+        let sizes = attributes.map(|(name, attribute)| name.len() + attribute.size());
+        body + sizes.sum::<usize>()
+    }
+
     /// Checks a message for a queue.
     pub fn ready(self, known: &Known, prefix: &str) -> Result<Ready> {
         let body = self.message_body.as_deref().unwrap_or_default();
@@ -115,8 +124,10 @@ impl Request {
             return Err(Failure::missing("MessageBody"));
         }
         check_text(body)?;
-        let attributes = read(&self.message_attributes.clone().unwrap_or_default())?;
-        let system = read_system(&self.message_system_attributes.clone().unwrap_or_default())?;
+        let attributes = self.message_attributes.as_ref().map(read).transpose()?;
+        let attributes = attributes.unwrap_or_default();
+        let system = self.message_system_attributes.as_ref().map(read_system).transpose()?;
+        let system = system.unwrap_or_default();
         let digests = Digests {
             body: digest(body.as_bytes()),
             attributes: digest_attributes(&attributes),
@@ -186,8 +197,7 @@ impl Request {
             }
             None if fifo.by_content => {
                 let body = self.message_body.as_deref().unwrap_or_default();
-                let digest = Sha256::digest(body.as_bytes());
-                digest.iter().map(|byte| format!("{byte:02x}")).collect()
+                hex(&Sha256::digest(body.as_bytes()))
             }
             None => {
                 return Err(Failure::parameter(

@@ -27,6 +27,13 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<batch::Answer<Sent
     let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
     let entries = request.entries.unwrap_or_default();
     batch::check("SendMessageBatchRequestEntry", entries.iter().map(|entry| entry.id.as_deref()))?;
+    let bytes: usize = entries.iter().map(send_message::Request::size).sum();
+    if bytes > BATCH_BYTES_MAX {
+        let text = format!(
+            "Batch requests cannot be longer than {BATCH_BYTES_MAX} bytes. You have sent {bytes} bytes."
+        );
+        return Err(Failure::new(Code::BatchRequestTooLong, text));
+    }
     let mut outcomes: Vec<(String, Option<Result<Sent>>)> = Vec::with_capacity(entries.len());
     let mut ready: Vec<(usize, Ready)> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.into_iter().enumerate() {
@@ -35,13 +42,6 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<batch::Answer<Sent
             Ok(message) => ready.push((index, message)),
             Err(failure) => set(&mut outcomes, index, Err(failure)),
         }
-    }
-    let bytes: usize = ready.iter().map(|(_, ready)| ready.message.size()).sum();
-    if bytes > BATCH_BYTES_MAX {
-        let text = format!(
-            "Batch requests cannot be longer than {BATCH_BYTES_MAX} bytes. You have sent {bytes} bytes."
-        );
-        return Err(Failure::new(Code::BatchRequestTooLong, text));
     }
     let mut rest = Vec::with_capacity(ready.len());
     let mut messages = Vec::with_capacity(ready.len());

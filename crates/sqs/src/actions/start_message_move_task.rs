@@ -70,8 +70,10 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
         }
     }
     let known = call.inner.registry.get(&source).await?;
-    let count = known.live.client("", false)?.count().await?;
-    let to_move = count.available;
+    let mut to_move = 0;
+    for id in known.live.queue.clients().await? {
+        to_move += known.live.queue.client(id.as_str())?.count().await?.available;
+    }
     let task = call.inner.moves.start(&source, request.destination_arn, rate, to_move).await?;
     Ok(Answer { task_handle: handle_of(&source, &task) })
 }

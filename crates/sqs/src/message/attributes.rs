@@ -24,6 +24,19 @@ pub struct MessageAttribute {
     pub data_type: String,
 }
 
+impl MessageAttribute {
+    /// The bytes of its type and value.
+    pub fn size(&self) -> usize {
+        let text = self.string_value.as_ref().map_or(0, String::len);
+        // Three bytes are four characters, the last of which may be padding.
+        let binary = self.binary_value.as_ref().map_or(0, |text| {
+            let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
+            (text.len() / 4 * 3).saturating_sub(padding)
+        });
+        self.data_type.len() + text + binary
+    }
+}
+
 /// Attributes as they travel, by name.
 pub type MessageAttributes = BTreeMap<String, MessageAttribute>;
 

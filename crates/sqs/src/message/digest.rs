@@ -4,6 +4,7 @@ use md5::{Digest as _, Md5};
 use millpond_queue::{Attribute, AttributeValue};
 
 use super::attributes::data_type;
+use crate::hex::hex;
 
 /// The MD5 of some bytes, as text.
 pub fn digest(bytes: &[u8]) -> String {
@@ -37,10 +38,6 @@ fn sized(hasher: &mut Md5, bytes: &[u8]) {
     let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     hasher.update(len.to_be_bytes());
     hasher.update(bytes);
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -50,9 +50,9 @@ pub fn uuid(identity: &str) -> String {
     format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
 }
 
-/// The number of a message in a FIFO queue: always as long, so that texts compare as numbers do.
+/// The number of a message in a FIFO queue, from 1: always as long, so that texts compare as numbers do.
 pub fn sequence(number: u64) -> String {
-    format!("{number:020}")
+    format!("{:020}", number.saturating_add(1))
 }
 
 #[cfg(test)]

@@ -102,8 +102,8 @@ impl Runner {
 
     async fn step(&self) -> Result<Step, QueueError> {
         let gone = |what: &str| Ok(Step::Failed(what.to_owned()));
-        let client = match self.client().await {
-            Ok(client) => client,
+        let clients = match self.clients().await {
+            Ok(clients) => clients,
             Err(QueueError::NotFound { .. }) => return gone(NO_QUEUE),
             Err(error) => return Err(error),
         };
@@ -114,18 +114,32 @@ impl Runner {
             },
             None => None,
         };
-        let how = Redrive { to, max: Some(self.step_max()), ..Redrive::default() };
-        match client.redrive(&how).await {
-            Ok(redriven) if redriven.homeless > 0 => gone("CouldNotDetermineMessageSource"),
-            Ok(redriven) if redriven.moved == 0 => Ok(Step::Empty),
-            Ok(redriven) => Ok(Step::Moved(redriven.moved)),
-            Err(QueueError::NotFound { .. }) => gone(NO_QUEUE),
-            Err(error) => Err(error),
+        let mut moved = 0;
+        for client in clients {
+            let left = self.step_max() - moved;
+            if left == 0 {
+                break;
+            }
+            let how = Redrive { to: to.clone(), max: Some(left), ..Redrive::default() };
+            match client.redrive(&how).await {
+                Ok(redriven) if redriven.homeless > 0 => {
+                    return gone("CouldNotDetermineMessageSource");
+                }
+                Ok(redriven) => moved += redriven.moved,
+                Err(QueueError::NotFound { .. }) => return gone(NO_QUEUE),
+                // What was moved so far is told; the error comes again with the next step.
+                Err(error) if moved == 0 => return Err(error),
+                Err(_) => break,
+            }
         }
+        Ok(if moved == 0 { Step::Empty } else { Step::Moved(moved) })
     }
 
-    async fn client(&self) -> Result<Client, QueueError> {
-        self.registry.queues.open(&self.source.stored_name()).await?.main()
+    /// All clients of the source: each has dead letters of its own.
+    async fn clients(&self) -> Result<Vec<Client>, QueueError> {
+        let queue = self.registry.queues.open(&self.source.stored_name()).await?;
+        let ids = queue.clients().await?;
+        ids.iter().map(|id| queue.client(id.as_str())).collect()
     }
 
     /// Says how far it is. Learns at the same time whether it was cancelled; says whether the task is still this

@@ -72,11 +72,24 @@ fn object(node: &Node<'_>) -> Result<Value> {
         } else if ENTRIES.contains(name) {
             let all = items(part)?.into_iter().map(self::object).collect::<Result<_>>()?;
             object.insert("Entries".to_owned(), Value::Array(all));
+        } else if let Some(empty) = part.text.and_then(|text| empty(name, text)) {
+            object.insert((*name).to_owned(), empty);
         } else if let Some(text) = part.text {
             object.insert((*name).to_owned(), text.into());
         }
     }
     Ok(Value::Object(object))
+}
+
+/// A list or a map with nothing in it: boto sends it by the name that JSON has for it, with an empty text.
+fn empty(name: &str, text: &str) -> Option<Value> {
+    let is_list = name == "Entries" || LISTS.iter().any(|(_, json)| *json == name);
+    let is_map = MAPS.iter().any(|(_, json, _)| *json == name);
+    match text {
+        "" if is_list => Some(Value::Array(Vec::new())),
+        "" if is_map => Some(Value::Object(Map::new())),
+        _ => None,
+    }
 }
 
 /// The items of a list, in the order of their numbers; one without a number is a list by itself.
@@ -149,6 +162,15 @@ mod tests {
             read(form),
             json!({"Entries": [{"Id": "a", "MessageBody": "x", "MessageAttributes": attributes}]})
         );
+    }
+
+    #[test]
+    fn empty_lists_and_maps_are_told_from_texts() {
+        let form = "Entries=&AttributeNames=&Attributes=&MessageBody=";
+        let (list, map) = (json!([]), json!({}));
+        let empty =
+            json!({"Entries": list, "AttributeNames": list, "Attributes": map, "MessageBody": ""});
+        assert_eq!(read(form), empty);
     }
 
     #[test]
