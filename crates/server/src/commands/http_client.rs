@@ -100,10 +100,13 @@ impl HttpClient {
     }
 
     fn unreachable(&self, error: &dyn std::fmt::Display) -> Failure {
-        let base = &self.base;
-        Failure::Unavailable(format!(
-            "the server at {base} cannot be reached: {error}; is it running? `millpond serve` starts one"
-        ))
+        let (base, error) = (&self.base, error.to_string());
+        let hint = if error.contains("certificate") {
+            "name a file with the certificate that it is signed by with --ca-file"
+        } else {
+            "is it running? `millpond serve` starts one"
+        };
+        Failure::Unavailable(format!("the server at {base} cannot be reached: {error}; {hint}"))
     }
 }
 
@@ -128,6 +131,9 @@ fn connector(
             for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
                 let certificate = certificate.map_err(|error| wrong(&error))?;
                 roots.add(certificate).map_err(|error| wrong(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(wrong(&"it should be text in PEM form"));
             }
         }
         let config = ClientConfig::builder_with_provider(Arc::new(ring))

@@ -9,4 +9,5 @@ mod errors;
 mod lines;
 mod others;
 mod stores;
+mod tls;
 mod world;
