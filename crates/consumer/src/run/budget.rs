@@ -61,6 +61,9 @@ impl Budget {
 
     async fn until<T>(&self, end: Duration, work: impl Future<Output = T>) -> Option<T> {
         let left = end.saturating_sub(self.spent());
+        if left.is_zero() {
+            return None;
+        }
         tokio::select! {
             biased;
             done = work => Some(done),

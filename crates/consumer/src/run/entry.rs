@@ -44,6 +44,8 @@ pub(super) struct Progress {
     pub duplicate: bool,
     /// Its batch was killed before, and it was not run alone since.
     pub suspect: bool,
+    /// One of its calls may have been the one that killed the batch, and was not counted.
+    pub lost: bool,
     /// The sink has it.
     pub buried: bool,
 }

@@ -161,6 +161,7 @@ fn adopt(entry: &Entry, row: Option<Stored>) {
 fn recover(settings: &Settings, entry: &Entry, report: &mut Report) {
     let mut progress = entry.progress();
     rename(settings, &mut progress);
+    progress.lost = progress.suspect && progress.state.running.is_none();
     if let Some(name) = progress.state.running.take() {
         // The call that was noted, and the one before it that made this delivery careful.
         let made = 1 + u32::from(std::mem::take(&mut progress.state.lost));

@@ -133,22 +133,19 @@ impl Batch<'_> {
     /// Notes that a call begins; in a careful run also in the store. Nothing when that fails: then it must not run.
     async fn begin(&self, task: &Task, entry: &Entry, content: &Arc<Content>) -> Option<Message> {
         if self.careful {
-            let (running, lost) = {
+            {
                 let mut progress = entry.progress();
-                let lost = progress.suspect;
-                progress.state.lost = lost;
-                (progress.state.running.replace(task.name.to_string()), lost)
-            };
-            debug_assert!(running.is_none(), "one task of a message runs at a time");
+                progress.state.lost = progress.lost;
+                progress.state.running = Some(task.name.to_string());
+            }
             let saved = self.save_one(entry).await;
             let mut progress = entry.progress();
             progress.state.running = None;
             progress.state.lost = false;
             if !saved {
-                progress.suspect = lost;
                 return None;
             }
-            progress.suspect = false;
+            (progress.suspect, progress.lost) = (false, false);
         }
         let mut progress = entry.progress();
         let state = progress.task(&task.name).clone();

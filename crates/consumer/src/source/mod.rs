@@ -8,5 +8,5 @@ mod record;
 mod sqs;
 
 pub use event::{Event, EventError};
-pub use kpl::{Aggregate, AggregateError, HashRange, UserRecord};
+pub use kpl::{Aggregate, AggregateError, AggregatedRecord, HashRange, UserRecord};
 pub use record::{Record, Scope, SourceKind, Unusable};

@@ -1,21 +1,13 @@
 //! Handlers, outcomes, attempts and replays.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "test code: a broken expectation ends the test"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::events::{queue, stream};
+use crate::support::{World, is};
 use millpond_consumer::{Message, Outcome, Reason, Report};
-use support::events::{queue, stream};
-use support::{World, is};
 
 #[tokio::test]
 async fn no_records_is_success_and_nothing_is_read_or_written() {
@@ -165,7 +157,7 @@ async fn a_hang_counts_and_the_others_are_finished() {
     assert!(report.cut_off);
     assert_eq!((report.tasks["index"].hangs, report.finished, report.unstarted), (1, 2, 0));
     let took = world.environment.now().since(started);
-    assert_eq!(took, support::INVOCATION.mul_f64(0.8), "cut off at the share of the time");
+    assert_eq!(took, crate::support::INVOCATION.mul_f64(0.8), "cut off at the share of the time");
     let (_, report) = world.deliver(&consumer, &stream(1..=3)).await;
     assert!(report.is_complete());
     assert_eq!(world.dead()[0].detail, "index: the handler did not end in time");
@@ -316,7 +308,7 @@ async fn hooks_run_around_a_batch_and_a_failing_first_one_counts_nothing() {
     let order = [("before", 2), ("before finish", 2), ("after", 2)];
     assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), order);
     let (response, report) = world.deliver(&consumer, &stream([5])).await;
-    assert_eq!(support::items(&response), ["5"]);
+    assert_eq!(crate::support::items(&response), ["5"]);
     assert_eq!(report.problems, ["the hook before the batch failed: not today"]);
     assert!(world.dead().is_empty() && world.calls.of("index").len() == 2);
     let again = world.planned(|_| Outcome::Done).build().unwrap();

@@ -1,11 +1,5 @@
 //! A consumer over a store in memory, events to give it, and a clock that moves by itself.
 #![allow(dead_code, reason = "each test file uses its part of this")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "test code: a broken expectation ends the test"
-)]
 
 pub mod events;
 pub mod fakes;
@@ -87,6 +81,30 @@ impl World {
         in_virtual_time(&self.clock, &self.watched, handled).await.expect("a partial response")
     }
 
+    /// Delivers an event while time stands still: for batches that take many turns of the runtime and wait for nothing.
+    pub async fn deliver_at_once(&self, consumer: &Consumer, event: &str) -> (Bytes, Report) {
+        let deadline = self.environment.now().plus(INVOCATION);
+        consumer.handle(event.as_bytes(), deadline).await.expect("a partial response")
+    }
+
+    /// Delivers an event to a process that may be killed: nothing when it was.
+    pub async fn deliver_to_mortal(
+        &self,
+        consumer: &Consumer,
+        event: &str,
+        killer: &Killer,
+    ) -> Option<(Bytes, Report)> {
+        let deadline = self.environment.now().plus(INVOCATION);
+        let mortal = async {
+            tokio::select! {
+                biased;
+                () = killer.struck() => None,
+                handled = consumer.handle(event.as_bytes(), deadline) => Some(handled.unwrap()),
+            }
+        };
+        in_virtual_time(&self.clock, &self.watched, mortal).await
+    }
+
     /// Delivers an event, and returns what comes again.
     pub async fn failures(&self, consumer: &Consumer, event: &str) -> Vec<String> {
         items(&self.deliver(consumer, event).await.0)
@@ -116,6 +134,22 @@ pub fn items(response: &Bytes) -> Vec<String> {
     let value: serde_json::Value = serde_json::from_slice(response).unwrap();
     let failures = value["batchItemFailures"].as_array().unwrap();
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Kills the process: whatever it was doing is simply gone.
+#[derive(Clone, Default)]
+pub struct Killer(Arc<tokio::sync::Notify>);
+
+impl Killer {
+    /// For a handler: never returns.
+    pub async fn strike(&self) {
+        self.0.notify_one();
+        std::future::pending::<()>().await;
+    }
+
+    async fn struck(&self) {
+        self.0.notified().await;
+    }
 }
 
 /// Which handler was called for which message, in order.
