@@ -10,6 +10,7 @@ mod cost;
 mod crash;
 mod dynamodb_local;
 mod metadata;
+mod moto;
 mod report;
 mod sim;
 mod test;
@@ -35,6 +36,7 @@ enum Command {
     Tidy(tidy::Args),
     Test(test::Args),
     DynamodbLocal(dynamodb_local::Args),
+    Moto(moto::Args),
     Cost(cost::Args),
     Crash(crash::Args),
     Sim(sim::Args),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Test(args) => test::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
+        Command::Moto(args) => moto::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),

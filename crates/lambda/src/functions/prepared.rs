@@ -58,6 +58,19 @@ impl Prepared {
         Ok(Self { variables: variables.clone(), environment, ground, aws, spill })
     }
 
+    /// With a store and a way to AWS of your own; `MILLPOND_STORE` and `MILLPOND_OBJECTS` are not read.
+    #[must_use]
+    pub fn with(variables: Variables, ground: &Ground, aws: Aws) -> Self {
+        let (environment, ground) = (ground.environment.clone(), ground.clone());
+        Self { variables, environment, ground, aws, spill: None }
+    }
+
+    /// The same with an object store for letters that are too large for their sink.
+    #[must_use]
+    pub fn spill(self, spill: Spill) -> Self {
+        Self { spill: Some(spill), ..self }
+    }
+
     /// A consumer with everything but its handlers: name, state, dead letters, attempts, order and so on, as the settings
     /// say. Add handlers and build it.
     ///
