@@ -1,5 +1,5 @@
 //! `cargo xtask moto`: the AWS emulator moto, fetched once and run on demand, for the `lambda` crate's tests with real
-//! clients of Kinesis, SQS, DynamoDB Streams and Lambda.
+//! clients of Kinesis, SQS, DynamoDB Streams and Lambda; and the linter that comes with it, for the template.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -23,6 +23,9 @@ const PACKAGE: &str = "moto[server]>=5.1,<6";
 /// A Python environment of its own, made anew when `target` is cleaned.
 const DIRECTORY: &str = "target/moto";
 const LOG: &str = "target/moto.log";
+
+/// What the linter looks at.
+const TEMPLATE: &str = "crates/lambda/template.yaml";
 
 /// About 60 MB; a download that takes longer is given up.
 const FETCH_MAX: Duration = Duration::from_mins(5);
@@ -78,10 +81,32 @@ pub(crate) fn step(workspace: &Workspace, counts: &mut Counts) -> Result<Outcome
         }
     };
     println!("moto at {}", running.endpoint());
+    if let Some(problem) = lint(workspace)? {
+        return Ok(Outcome::failed(problem));
+    }
     let mut cargo = workspace.cargo();
-    cargo.args(["test", "--package", "millpond-lambda", "--test", "moto", "--", "--include-ignored"]);
+    cargo.args([
+        "test",
+        "--package",
+        "millpond-lambda",
+        "--test",
+        "moto",
+        "--",
+        "--include-ignored",
+    ]);
     cargo.env(ENDPOINT_VARIABLE, running.endpoint());
     counts.run(&mut cargo)
+}
+
+/// Checks the template by the linter for CloudFormation, which comes with moto and knows the service's own schemas.
+fn lint(workspace: &Workspace) -> Result<Option<String>> {
+    let linter = workspace.path(DIRECTORY).join("bin/cfn-lint");
+    if !linter.is_file() {
+        return Ok(Some("cfn-lint did not come with moto".into()));
+    }
+    let output = workspace.command(linter).arg(TEMPLATE).output().context("cannot run cfn-lint")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    Ok((!output.status.success()).then(|| format!("{TEMPLATE}: {}", said.trim())))
 }
 
 /// Makes sure that the server is installed, and returns its program.

@@ -47,11 +47,7 @@ const STEPS: &[Step] = &[
         needs: Some(("millpond-dynamodb", "test", "local")),
         run: dynamodb_local::step,
     },
-    Step {
-        name: "moto",
-        needs: Some(("millpond-lambda", "test", "moto")),
-        run: moto::step,
-    },
+    Step { name: "moto", needs: Some(("millpond-lambda", "test", "moto")), run: moto::step },
     Step {
         name: "crash",
         needs: Some(("millpond-sim", "bin", "millpond-sim")),

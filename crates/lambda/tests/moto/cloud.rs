@@ -65,7 +65,7 @@ impl Cloud {
         let records = self.records_of(name).await;
         let record = |record: &aws_sdk_kinesis::types::Record| {
             let data = record.data().as_ref();
-            kinesis_record(arn, record.sequence_number(), record.partition_key(), data)
+            kinesis_record(arn, record.sequence_number(), record.partition_key().unwrap(), data)
         };
         json!({ "Records": records.iter().map(record).collect::<Vec<_>>() })
     }

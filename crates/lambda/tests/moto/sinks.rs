@@ -64,7 +64,7 @@ async fn records_of_a_stream_become_messages_and_dead_letters_in_kinesis_and_sqs
         .map(|record| {
             let letter = DeadLetter::decode(record.data().as_ref()).unwrap();
             assert_eq!(letter.reason, Reason::Rejected);
-            assert_eq!(letter.partition_key.as_deref(), Some(record.partition_key()));
+            assert_eq!(letter.partition_key.as_deref(), record.partition_key());
             let payload: Value = serde_json::from_slice(&letter.payload().unwrap()).unwrap();
             payload["n"].as_u64().unwrap()
         })

@@ -33,7 +33,10 @@ fn image(attributes: Option<&std::collections::HashMap<String, AttributeValue>>)
 fn delivered(record: &Record, arn: &str) -> Value {
     let change = record.dynamodb().unwrap();
     let mut dynamodb = Map::new();
-    dynamodb.insert("Keys".into(), image(change.keys()));
+    // Moto encodes binary keys twice (5.2.5), and the same attributes of the images once: these are right.
+    let mut keys = image(change.new_image().or(change.old_image()));
+    keys.as_object_mut().unwrap().retain(|name, _| change.keys().unwrap().contains_key(name));
+    dynamodb.insert("Keys".into(), keys);
     if change.new_image().is_some() {
         dynamodb.insert("NewImage".into(), image(change.new_image()));
     }
