@@ -12,7 +12,6 @@ use bytes::Bytes;
 use millpond_store::{Clock, Monotonic, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::identity::{Rank, digest};
 use crate::limits::{STEPS_MAX, TASK_BYTES_MAX};
@@ -81,19 +80,22 @@ impl Content {
 
     /// The same for the same message, however often it is delivered.
     pub fn dedupe_id(&self) -> String {
-        let mut hash = Sha256::new();
-        for part in
-            [self.consumer.as_bytes(), self.scope.arn.as_bytes(), self.scope.shard.as_bytes()]
-        {
-            hash.update(part);
-            hash.update([0]);
-        }
-        match self.position.sort_key() {
-            Ok(sort) => hash.update(sort.as_bytes()),
-            Err(_) => hash.update(self.position.to_string()),
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        dedupe_id(&self.consumer, &self.scope, &self.position)
     }
+}
+
+/// Names what stands somewhere, for one consumer: the SHA-256 of consumer, ARN, shard and the key of the state's row.
+pub(crate) fn dedupe_id(consumer: &str, scope: &Scope, position: &Position) -> String {
+    let mut named = Vec::new();
+    for part in [consumer, &scope.arn, &scope.shard] {
+        named.extend_from_slice(part.as_bytes());
+        named.push(0);
+    }
+    match position.sort_key() {
+        Ok(sort) => named.extend_from_slice(sort.as_bytes()),
+        Err(_) => named.extend_from_slice(position.to_string().as_bytes()),
+    }
+    digest(&named)
 }
 
 /// A message, for one call of a handler. Cheap to clone.

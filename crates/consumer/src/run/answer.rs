@@ -53,8 +53,9 @@ impl Unfinished {
             unfinished.again = all();
             return unfinished;
         }
-        let streams = |entry: &Entry| place(entry).is_none_or(|(scope, _)| scope.kind.is_stream());
-        if batch.entries.iter().any(streams) {
+        // A record that does not say where it is from is like the others of its batch.
+        let mut kinds = batch.entries.iter().filter_map(place).map(|(scope, _)| scope.kind);
+        if kinds.any(SourceKind::is_stream) {
             unfinished.take_from_the_lowest(batch);
         } else {
             unfinished.take_one_by_one(batch);

@@ -79,6 +79,8 @@ impl<'a> Batch<'a> {
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 self.note(error.to_string(), error.is_fatal());
+                // Nothing ran, so that the next delivery need not be careful.
+                let _ = budget.until_finish(self.close(false)).await;
                 return false;
             }
             None => {
@@ -101,7 +103,7 @@ impl<'a> Batch<'a> {
         };
         self.note(format!("the hook before the batch failed: {problem}"), false);
         // The batch ends as it should, so that the next one need not be careful.
-        self.finish_unrun(report).await;
+        self.finish_unrun().await;
         false
     }
 

@@ -29,7 +29,7 @@ impl Batch<'_> {
     }
 
     /// Ends a batch of which nothing was run.
-    pub(super) async fn finish_unrun(&mut self, _: &mut Report) {
+    pub(super) async fn finish_unrun(&mut self) {
         let budget = self.budget.clone();
         if budget.until_finish(self.save_all()).await.is_none() {
             self.note("the state was not saved in time".into(), false);
@@ -132,7 +132,7 @@ impl Batch<'_> {
 
     /// Closes the markers of a batch that comes again in part, or was careful. A batch that is all finished leaves its
     /// marker to expire: that is its one write.
-    async fn close(&mut self, all_finished: bool) -> Result<(), StateError> {
+    pub(super) async fn close(&mut self, all_finished: bool) -> Result<(), StateError> {
         if all_finished && !self.careful {
             return Ok(());
         }

@@ -6,6 +6,8 @@ use super::batch::Batch;
 use super::entry::{Entry, Subject};
 use crate::identity::digest;
 use crate::limits::LETTERS_AT_A_TIME;
+use crate::message::dedupe_id;
+use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::sink::{Body, DeadLetter, Kind, Letter, Reason, Sink, SinkError, SourceName};
 
@@ -114,20 +116,18 @@ impl Batch<'_> {
                 }
             }
             Subject::Record(record) => {
-                let known = (&record.scope, &record.key);
-                let mut named = format!("{}\0", self.settings.name).into_bytes();
-                match known {
+                let id = match (&record.scope, &record.key) {
                     (Some(scope), Some(key)) => {
-                        let place = format!("{}\0{}\0{key:?}", scope.arn, scope.shard);
-                        named.extend_from_slice(place.as_bytes());
+                        dedupe_id(&self.settings.name, scope, &Position::of(key.clone()))
                     }
-                    _ => named.extend_from_slice(&record.raw),
-                }
+                    // All that is known of it is what it is.
+                    _ => digest(&[self.settings.name.as_bytes(), &[0], &record.raw].concat()),
+                };
                 DeadLetter {
                     source: record.scope.as_deref().map(SourceName::from),
                     record: record.key.as_ref().map(record_name),
                     raw: Some(Body::of(&record.raw)),
-                    ..DeadLetter::new(Kind::Record, reason, detail, digest(&named))
+                    ..DeadLetter::new(Kind::Record, reason, detail, id)
                 }
             }
         };
@@ -140,6 +140,6 @@ impl Batch<'_> {
     }
 }
 
-fn record_name(key: &crate::position::RecordKey) -> String {
-    crate::position::Position::of(key.clone()).to_string()
+fn record_name(key: &RecordKey) -> String {
+    Position::of(key.clone()).to_string()
 }

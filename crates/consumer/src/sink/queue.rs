@@ -1,8 +1,7 @@
 //! Dead letters in a Millpond queue.
 
 use async_trait::async_trait;
-use millpond_queue::limits::MESSAGE_BYTES_MAX;
-use millpond_queue::{Client, Message, QueueError};
+use millpond_queue::{Client, Message, QueueConfig, QueueError};
 use millpond_store::StoreError;
 
 use super::{Letter, Sink, SinkError, SinkReceipt};
@@ -16,14 +15,22 @@ pub struct QueueSink {
 }
 
 impl QueueSink {
-    /// Letters go to `client`.
+    /// Letters go to `client`, whose queue takes messages as large as it does by default: 1 MiB.
     #[must_use]
-    pub const fn new(client: Client) -> Self {
-        // Room for attributes that the queue counts with the body.
-        Self { client, bytes_max: MESSAGE_BYTES_MAX - 64 * 1_024 }
+    pub fn new(client: Client) -> Self {
+        Self { client, bytes_max: QueueConfig::default().message_bytes_max }
     }
 
-    /// The queue takes bodies of so many bytes: less than the most, when its configuration says so.
+    /// Letters go to `client`, as large as its queue takes them.
+    ///
+    /// # Errors
+    /// When the queue cannot be reached, or is not there.
+    pub async fn open(client: Client) -> Result<Self, QueueError> {
+        let bytes_max = client.config().await?.message_bytes_max;
+        Ok(Self { client, bytes_max })
+    }
+
+    /// Letters over so many bytes are spilled, though the queue would take them.
     #[must_use]
     pub fn bytes_max(self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self }

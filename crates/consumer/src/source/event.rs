@@ -117,6 +117,10 @@ impl Scopes {
         if shard.len() > SHARD_BYTES_MAX {
             return Err(format!("the shard's id has over {SHARD_BYTES_MAX} bytes"));
         }
+        // It would not be told from what follows it in the key of the state.
+        if shard.contains('/') {
+            return Err("the shard's id has a slash".into());
+        }
         let scope = Scope { kind, arn, shard: shard.to_owned() };
         if let Some(known) = self.0.get(&scope) {
             return Ok(Arc::clone(known));

@@ -4,7 +4,7 @@ use millpond_consumer::{Message, Order, Outcome, Responses};
 use serde_json::json;
 
 use crate::support::events::{event, fifo, kinesis, queue, stream};
-use crate::support::{World, is, items, name};
+use crate::support::{World, is, items};
 
 fn fails(bad: &'static [u64]) -> impl Fn(&Message) -> Outcome + Send + Sync + 'static {
     move |message| {
@@ -108,5 +108,14 @@ async fn a_message_that_comes_twice_in_a_batch_is_processed_once() {
     assert_eq!(world.calls.of("index"), ["5"]);
     assert_eq!((report.duplicates, report.warnings.len()), (2, 1));
     assert!(report.warnings[0].contains("with different data"));
-    let _ = name;
+}
+
+#[tokio::test]
+async fn a_nameless_record_among_messages_of_a_queue_does_not_bring_them_all_back() {
+    let world = World::new();
+    let consumer = world.planned(fails(&[2])).build().unwrap();
+    let message =
+        |n: u64| crate::support::events::sqs(&format!("id-{n}"), 1, &json!({"n": n}).to_string());
+    let batch = event(vec![message(1), json!({"odd": true}), message(2)]);
+    assert_eq!(world.failures(&consumer, &batch).await, ["id-2"]);
 }

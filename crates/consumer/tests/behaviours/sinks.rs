@@ -11,7 +11,7 @@ use millpond_consumer::{Builder, Consumer, MemorySink, Message, Outcome, Raw, Re
 use millpond_lanes::Ground;
 use millpond_log::{Log, TopicConfig};
 use millpond_queue::{Client, QueueConfig, Queues, Receive};
-use millpond_store::{Store, Timestamp};
+use millpond_store::Timestamp;
 use object_store::path::Path;
 
 use crate::support::events::{self, event, kinesis_at, stream};
@@ -268,5 +268,4 @@ async fn a_letter_tells_everything_that_is_known() {
     let data =
         base64::engine::general_purpose::STANDARD.decode(raw["kinesis"]["data"].as_str().unwrap());
     assert_eq!(data.unwrap(), br#"{"n":5}"#);
-    let _: &dyn Store = world.store.as_ref();
 }

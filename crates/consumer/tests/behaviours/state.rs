@@ -12,7 +12,7 @@ use millpond_consumer::{
 };
 use serde_json::json;
 
-use crate::support::events::{self, event, kinesis, kinesis_at, stream};
+use crate::support::events::{self, event, kinesis_at, stream};
 use crate::support::{World, is};
 
 fn fails(bad: &'static [u64]) -> impl Fn(&Message) -> Outcome + Send + Sync + Clone + 'static {
@@ -321,5 +321,4 @@ fn state_of_the_older_libraries_is_read_with_dynamodbs_types_too() {
     {
         assert!(LegacyBatch::parse(bad.as_bytes()).is_err(), "{bad}");
     }
-    let _ = kinesis;
 }

@@ -9,7 +9,7 @@ use millpond_sequencer::Config;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    millpond_lambda::start(function()).await
+    millpond_lambda::start(Box::pin(function())).await
 }
 
 async fn function() -> Result<(), FunctionError> {

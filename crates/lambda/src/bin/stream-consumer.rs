@@ -8,7 +8,7 @@ use millpond_lambda::settings::Variables;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    millpond_lambda::start(function()).await
+    millpond_lambda::start(Box::pin(function())).await
 }
 
 async fn function() -> Result<(), FunctionError> {

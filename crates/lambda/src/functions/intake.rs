@@ -1,44 +1,119 @@
 //! Messages of streams and queues into a sequencer.
 
+use bytes::Bytes;
 use millpond_consumer::{Consumer, Message, Order, Outcome};
 use millpond_sequencer::limits::PUT_BATCH_MAX;
 use millpond_sequencer::{Arrival, Config, JsonFeed, Sequencer, SequencerError};
+use millpond_store::Environment;
+use serde::Serialize;
 
+use super::consumer::ConsumerHandler;
 use super::prepared::Prepared;
-use crate::error::FunctionError;
+use super::worker_event::is_scheduled;
+use crate::error::{FunctionError, InvokeError};
+use crate::serve::serve;
 
-/// A consumer that puts each message into the sequencer that the settings name. The message is a JSON object that says to
-/// which queue of the sequencer it belongs and which number it has; it is stored as it came.
+/// Puts each message into the sequencer that the settings name. The message is a JSON object that says to which queue of
+/// the sequencer it belongs and which number it has; it is stored as it came.
 ///
 /// What can never be put (no queue, no number, the number taken by other content, too late) goes to the dead letters at
-/// once; what does not fit the window yet, or meets a store that fails, is tried again.
-///
-/// # Errors
-/// What is missing or makes no sense, by the variable's name.
-pub fn intake(prepared: &Prepared) -> Result<Consumer, FunctionError> {
-    intake_into(prepared, prepared.sequencer(Config::default())?)
+/// once; what does not fit the window yet, or meets a store that fails, is tried again. When a schedule invokes it, it
+/// sweeps: queues that nobody writes to are healed, and gaps whose time is over are skipped.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    consumer: Consumer,
+    sequencer: Sequencer,
+    environment: Environment,
 }
 
-/// The same into a sequencer with a configuration of your own.
-///
-/// # Errors
-/// As [`intake`].
-pub fn intake_into(prepared: &Prepared, sequencer: Sequencer) -> Result<Consumer, FunctionError> {
-    let property = |variable, default: &'static str| {
-        prepared.variables.text(variable).map(|text| text.unwrap_or(default).to_owned())
-    };
-    let queue = property("MILLPOND_QUEUE_PROPERTY", "queue")?;
-    let feed = JsonFeed::new(queue, property("MILLPOND_SEQUENCE_PROPERTY", "seq")?);
-    let mut builder = prepared.consumer()?;
-    if prepared.variables.text("MILLPOND_ORDER")?.is_none() {
-        // The sequencer makes the order.
-        builder = builder.order(Order::None);
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SweepAnswer {
+    /// Queues that were looked at.
+    pub visited: usize,
+    /// Of those, the ones whose cursor moved.
+    pub advanced: usize,
+    /// Gaps that were skipped.
+    pub skipped: usize,
+    /// Queues that are parked at a gap: somebody should look.
+    pub parked: usize,
+    /// Queues that could not be looked at; the next sweep will.
+    pub failed: usize,
+}
+
+impl Intake {
+    /// As the settings say.
+    ///
+    /// # Errors
+    /// What is missing or makes no sense, by the variable's name.
+    pub fn new(prepared: &Prepared) -> Result<Self, FunctionError> {
+        Self::into(prepared, prepared.sequencer(Config::default())?)
     }
-    let consumer = builder.all("put", move |messages| {
-        let (sequencer, feed) = (sequencer.clone(), feed.clone());
-        async move { put(&sequencer, &feed, &messages).await }
-    });
-    Ok(consumer.build()?)
+
+    /// Into a sequencer with a configuration of your own: gap policy, window, start.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn into(prepared: &Prepared, sequencer: Sequencer) -> Result<Self, FunctionError> {
+        let property = |variable, default: &'static str| {
+            prepared.variables.text(variable).map(|text| text.unwrap_or(default).to_owned())
+        };
+        let queue = property("MILLPOND_QUEUE_PROPERTY", "queue")?;
+        let feed = JsonFeed::new(queue, property("MILLPOND_SEQUENCE_PROPERTY", "seq")?);
+        let mut builder = prepared.consumer()?;
+        if prepared.variables.text("MILLPOND_ORDER")?.is_none() {
+            // The sequencer makes the order.
+            builder = builder.order(Order::None);
+        }
+        let into = sequencer.clone();
+        let consumer = builder.all("put", move |messages| {
+            let (sequencer, feed) = (into.clone(), feed.clone());
+            async move { put(&sequencer, &feed, &messages).await }
+        });
+        let environment = prepared.environment.clone();
+        Ok(Self { consumer: consumer.build()?, sequencer, environment })
+    }
+
+    /// Handles invocations until Lambda ends the process.
+    ///
+    /// # Errors
+    /// As [`serve`].
+    pub async fn run(self) -> Result<(), FunctionError> {
+        let handler = ConsumerHandler::new(self.consumer.clone(), &self.environment)?;
+        let (intake, handler) = (&self, &handler);
+        serve(&self.environment, |invocation| async move {
+            let scheduled = serde_json::from_slice(&invocation.event);
+            if scheduled.is_ok_and(|event| is_scheduled(&event)) {
+                let answer = Box::pin(intake.sweep()).await?;
+                tracing::info!(?answer, "a sweep is done");
+                let answer = serde_json::to_vec(&answer).map(Bytes::from);
+                return answer.map_err(|error| InvokeError::Handler(error.to_string()));
+            }
+            Box::pin(handler.handle(&invocation)).await
+        })
+        .await
+    }
+
+    /// One pass over the queues in which messages wait.
+    ///
+    /// # Errors
+    /// When the store fails. The next pass begins anew.
+    pub async fn sweep(&self) -> Result<SweepAnswer, InvokeError> {
+        let swept = self.sequencer.sweep().await?;
+        for (queue, number) in &swept.parked {
+            tracing::warn!(%queue, number, "a queue is parked: a number did not come");
+        }
+        for (queue, error) in &swept.failed {
+            tracing::warn!(%queue, %error, "a queue could not be swept");
+        }
+        Ok(SweepAnswer {
+            visited: swept.visited,
+            advanced: swept.advanced.len(),
+            skipped: swept.skipped.len(),
+            parked: swept.parked.len(),
+            failed: swept.failed.len(),
+        })
+    }
 }
 
 /// Puts all messages, in as few calls as may be: one outcome for each, in order.

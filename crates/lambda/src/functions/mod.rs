@@ -3,7 +3,7 @@
 //! | function | invoked by | does |
 //! |---|---|---|
 //! | [`run`] a [`Consumer`](millpond_consumer::Consumer) | Kinesis, DynamoDB Streams, SQS | runs handlers over each message |
-//! | [`intake`] | the same | puts each message into a sequencer |
+//! | [`Intake`] | the same, and its schedule | puts each message into a sequencer, and sweeps that |
 //! | [`ranges`] | the stream of the sequencer's table | hands on what is in order now |
 //! | [`QueueWorker`] | a [`Waker`](crate::Waker), its schedule, itself | works a queue down |
 //! | [`LogWorker`] | the stream of the log's table, its schedule, itself | handles the records of a topic |
@@ -18,10 +18,10 @@ mod ranges;
 mod worker_event;
 
 pub use consumer::run;
-pub use forward::Forward;
-pub use intake::{intake, intake_into};
+pub use forward::{Forward, Forwarded};
+pub use intake::{Intake, SweepAnswer};
 pub use log_worker::{LogAnswer, LogEnd, LogWorker};
-pub use prepared::{Prepared, open_queue};
-pub use queue_worker::{QueueWorker, WorkerAnswer};
+pub use prepared::{AnySink, Prepared, open_queue};
+pub use queue_worker::{Done, QueueWorker, WorkerAnswer};
 pub use ranges::{PassedRange, ranges};
 pub use worker_event::WorkerEvent;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use millpond_consumer::limits::CONCURRENCY_MAX;
+use millpond_consumer::limits::{ATTEMPTS_DEFAULT, ATTEMPTS_MAX, CONCURRENCY_MAX};
 use millpond_queue::worker::{Ran, Report, Wake};
 use millpond_queue::{
-    Client, Delivery, Order, Outcome, Queue, QueueConfig, QueueError, Queues, Trigger, Worker,
+    Client, DeadLetters, Delivery, Order, Outcome, Queue, QueueConfig, QueueError, Queues, Trigger,
+    Worker,
 };
 use millpond_store::Environment;
 use serde::Serialize;
@@ -22,6 +23,7 @@ use crate::error::{FunctionError, InvokeError};
 use crate::invoke::Invoker;
 use crate::limits::{CLIENTS_MAX, CONTINUE_WITHIN, RUN_SHARE};
 use crate::serve::{Invocation, serve};
+use crate::settings::{SettingError, SinkPlace, Variables};
 
 type Handler = Arc<dyn Fn(Delivery) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
@@ -88,8 +90,9 @@ impl From<Report> for Done {
 }
 
 impl QueueWorker {
-    /// A worker that hands each message of `MILLPOND_QUEUE` to `handler`. The queue is opened with the first invocation,
-    /// and made when there is none.
+    /// A worker that hands each message of `MILLPOND_QUEUE` to `handler`. The queue is opened with the first invocation. When
+    /// there is none, it is made, with a queue for messages that were received `MILLPOND_ATTEMPTS` times: the one of
+    /// `MILLPOND_DEAD_LETTERS`, or else its own name and `-dead`.
     ///
     /// # Errors
     /// What is missing or makes no sense, by the variable's name.
@@ -102,6 +105,11 @@ impl QueueWorker {
         let name = variables.required("MILLPOND_QUEUE", "name the queue to work on")?.to_owned();
         let orders = [("fifo", Order::Fifo), ("lifo", Order::Lifo)];
         let order = variables.choice("MILLPOND_QUEUE_ORDER", &orders)?.unwrap_or(Order::Fifo);
+        let receives_max = variables.number("MILLPOND_ATTEMPTS", 1..=ATTEMPTS_MAX)?;
+        let dead_letters = Some(DeadLetters {
+            queue: dead_letters(variables, &name)?,
+            receives_max: receives_max.unwrap_or(ATTEMPTS_DEFAULT),
+        });
         let function = variables.function_name();
         let function =
             function.ok_or(FunctionError::NotInLambda { variable: "AWS_LAMBDA_FUNCTION_NAME" })?;
@@ -109,7 +117,7 @@ impl QueueWorker {
             environment: prepared.environment.clone(),
             queues: prepared.queues(),
             name,
-            config: QueueConfig { order, ..QueueConfig::default() },
+            config: QueueConfig { order, dead_letters, ..QueueConfig::default() },
             concurrency: variables.number("MILLPOND_CONCURRENCY", 1..=CONCURRENCY_MAX)?,
             invoker: Invoker::new(&prepared.aws, function),
             handler: Arc::new(move |delivery| Box::pin(handler(delivery))),
@@ -117,7 +125,7 @@ impl QueueWorker {
         })
     }
 
-    /// What the queue is made with, when there is none yet. Default: the usual, in the order of `MILLPOND_QUEUE_ORDER`.
+    /// What the queue is made with, when there is none yet, instead of what the settings say.
     #[must_use]
     pub fn config(self, config: QueueConfig) -> Self {
         Self { config, ..self }
@@ -145,13 +153,19 @@ impl QueueWorker {
     /// handed on. Lambda tries it again.
     pub async fn handle(&self, invocation: &Invocation) -> Result<WorkerAnswer, InvokeError> {
         let call = Call::read(&invocation.event, &self.name)?;
-        let open = || open_queue(&self.queues, &self.name, self.config.clone());
-        let queue = self.opened.get_or_try_init(open).await?;
+        let queue = self.opened.get_or_try_init(|| self.open()).await?;
         let left = invocation.remaining(self.environment.now());
         match call {
             Call::Work(event) => self.work(queue, &event, left.mul_f64(RUN_SHARE)).await,
             Call::Look => self.look(queue, left.mul_f64(RUN_SHARE)).await,
         }
+    }
+
+    async fn open(&self) -> Result<Queue, QueueError> {
+        if let Some(dead) = &self.config.dead_letters {
+            open_queue(&self.queues, &dead.queue, QueueConfig::default()).await?;
+        }
+        open_queue(&self.queues, &self.name, self.config.clone()).await
     }
 
     async fn work(
@@ -162,14 +176,7 @@ impl QueueWorker {
     ) -> Result<WorkerAnswer, InvokeError> {
         let client = queue.client(&event.client)?;
         let trigger = Trigger::new(&client)?;
-        let ran = match trigger.run(&self.worker(client), time.max(Duration::from_millis(1))).await
-        {
-            Err(QueueError::NotFound { .. }) => {
-                // It was deleted since it was opened; the next invocation is told so by opening it.
-                return Err(InvokeError::Event(format!("queue {:?} is gone", self.name)));
-            }
-            ran => ran?,
-        };
+        let ran = trigger.run(&self.worker(client), time.max(Duration::from_millis(1))).await?;
         Ok(match ran {
             Ran::Idle(report) => WorkerAnswer::Idle(report.into()),
             Ran::Busy => WorkerAnswer::Busy,
@@ -220,5 +227,34 @@ impl QueueWorker {
             }
         }
         Ok(WorkerAnswer::Looked { waiting, started })
+    }
+}
+
+/// The queue for messages that were received too often. It is one of the same store, and its main client.
+fn dead_letters(variables: &Variables, queue: &str) -> Result<String, SettingError> {
+    match variables.parsed("MILLPOND_DEAD_LETTERS")? {
+        None => Ok(format!("{queue}-dead")),
+        Some(SinkPlace::Queue { queue, client }) if client.is_empty() => Ok(queue),
+        Some(_) => Err(SettingError::Invalid {
+            variable: "MILLPOND_DEAD_LETTERS",
+            value: variables.text("MILLPOND_DEAD_LETTERS")?.unwrap_or_default().to_owned(),
+            problem: "a queue's dead letters go to another queue: it should be queue:NAME".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_messages_of_a_queue_go_to_a_queue() {
+        let of =
+            |place: &str| dead_letters(&Variables::of([("MILLPOND_DEAD_LETTERS", place)]), "tasks");
+        assert_eq!(of(""), Ok("tasks-dead".into()));
+        assert_eq!(of("queue:failed"), Ok("failed".into()));
+        for other in ["queue:failed/client", "log:failed", "kinesis:failed"] {
+            assert!(of(other).unwrap_err().to_string().contains("should be queue:NAME"), "{other}");
+        }
     }
 }

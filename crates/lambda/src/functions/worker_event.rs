@@ -32,6 +32,12 @@ pub(super) enum Call {
     Look,
 }
 
+/// Whether an event is a schedule's.
+pub(super) fn is_scheduled(event: &Value) -> bool {
+    let source = event.get("source").and_then(Value::as_str);
+    source.is_some_and(|by| ["aws.events", "aws.scheduler"].contains(&by))
+}
+
 impl WorkerEvent {
     /// For a client of a queue.
     #[must_use]
@@ -65,10 +71,8 @@ impl Call {
             Err(error) => return refuse(format!("it is not JSON: {error}")),
         };
         if value.get("millpond").is_none() {
-            let source = value.get("source").and_then(Value::as_str);
-            let scheduled = source.is_some_and(|by| ["aws.events", "aws.scheduler"].contains(&by));
             let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-            if scheduled || is_empty {
+            if is_scheduled(&value) || is_empty {
                 return Ok(Self::Look);
             }
             return refuse("it is neither a wake-up nor a schedule's".into());

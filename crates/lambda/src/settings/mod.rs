@@ -5,7 +5,7 @@
 //! | `MILLPOND_STORE` | the store: `dynamodb:TABLE` | none: it must be set |
 //! | `MILLPOND_OBJECTS` | an object store for large payload and letters: `s3://BUCKET/PREFIX` | none |
 //! | `MILLPOND_CONSUMER` | the consumer's name, a part of the key of its state | the function's name |
-//! | `MILLPOND_DEAD_LETTERS` | where dead messages go: `queue:NAME`, `queue:NAME/CLIENT`, `log:TOPIC`, `kinesis:STREAM`, `sqs:URL` | `queue:dead-letters` |
+//! | `MILLPOND_DEAD_LETTERS` | where dead messages go: `queue:NAME`, `queue:NAME/CLIENT`, `log:TOPIC`, `kinesis:STREAM`, `sqs:URL`; of a worker `queue:NAME`, of a log `log:TOPIC` | `queue:dead-letters`; of a worker `queue:QUEUE-dead`; of a log none |
 //! | `MILLPOND_DEAD_RECORDS` | where unusable records go, in the same forms | as `MILLPOND_DEAD_LETTERS` |
 //! | `MILLPOND_ATTEMPTS` | how often a task is tried | 10 |
 //! | `MILLPOND_CONCURRENCY` | how many handlers run at a time | 16 |
