@@ -11,6 +11,7 @@ mod cost;
 mod crash;
 mod dynamodb_local;
 mod metadata;
+mod moto;
 mod report;
 mod sim;
 mod test;
@@ -36,6 +37,7 @@ enum Command {
     Tidy(tidy::Args),
     Test(test::Args),
     DynamodbLocal(dynamodb_local::Args),
+    Moto(moto::Args),
     Cost(cost::Args),
     Clients(clients::Args),
     Crash(crash::Args),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Test(args) => test::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
+        Command::Moto(args) => moto::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Clients(args) => clients::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),

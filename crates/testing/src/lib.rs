@@ -31,6 +31,7 @@ pub mod log_faults;
 pub mod log_history;
 pub mod log_model;
 pub mod log_suite;
+pub mod mapping;
 mod pace;
 pub mod queue_model;
 pub mod queue_operations;

@@ -8,10 +8,10 @@ use self::count::Counts;
 use crate::metadata::Metadata;
 use crate::report::{Finished, Outcome};
 use crate::workspace::Workspace;
-use crate::{clients, crash, dynamodb_local, sim, tidy};
+use crate::{clients, crash, dynamodb_local, moto, sim, tidy};
 
-/// Run everything that CI runs: tidy, all tests (those of cost among them), the second DynamoDB engine, real SQS
-/// clients, crashes and simulated worlds.
+/// Run everything that CI runs: tidy, all tests (those of cost among them), the second DynamoDB engine, the AWS
+/// emulator, real SQS clients, crashes and simulated worlds.
 ///
 /// Every step runs, also after another failed. The summary at the end says how each one went; what
 /// could not run here is SKIPPED with the reason. The last line counts tests.
@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
         needs: Some(("millpond-dynamodb", "test", "local")),
         run: dynamodb_local::step,
     },
+    Step { name: "moto", needs: Some(("millpond-lambda", "test", "moto")), run: moto::step },
     Step {
         name: "clients",
         needs: Some(("millpond", "bin", "millpond")),

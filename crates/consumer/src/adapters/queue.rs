@@ -1,0 +1,136 @@
+//! A consumer over a Millpond queue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_queue::{Client, Delivery, Nack, QueueError, Receive};
+use millpond_store::Timestamp;
+
+use super::Run;
+use crate::consumer::Consumer;
+use crate::extract::Data;
+use crate::position::{RecordKey, Sequence};
+use crate::report::Report;
+use crate::source::{Record, Scope, SourceKind};
+
+/// Runs a consumer over a client of a Millpond queue. The consumer counts attempts and sends dead letters; the queue's
+/// own limit of receives, if it has one, should be well above the consumer's attempts.
+#[derive(Debug, Clone)]
+pub struct QueueSource {
+    consumer: Consumer,
+    client: Client,
+    batch: usize,
+    time: Duration,
+    wait: Duration,
+}
+
+impl QueueSource {
+    /// Batches of up to 100 messages, each with up to 30 seconds; no wait when the queue is empty.
+    #[must_use]
+    pub const fn new(consumer: Consumer, client: Client) -> Self {
+        let (time, wait) = (Duration::from_secs(30), Duration::ZERO);
+        Self { consumer, client, batch: 100, time, wait }
+    }
+
+    /// Most messages in a batch.
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Self {
+        Self { batch, ..self }
+    }
+
+    /// The time that a batch has; messages are on loan for as long.
+    #[must_use]
+    pub fn time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// How long to wait for messages when there are none.
+    #[must_use]
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Receives one batch, handles it, acknowledges what is finished and gives the rest back. Nothing when the queue is
+    /// empty.
+    ///
+    /// # Errors
+    /// When the queue cannot be reached. What was received comes again when its loan ends.
+    pub async fn poll(&self) -> Result<Option<Report>, QueueError> {
+        let ask = Receive::up_to(self.batch).wait(self.wait).visibility(self.time);
+        let deliveries = self.client.receive(&ask).await?;
+        if deliveries.is_empty() {
+            return Ok(None);
+        }
+        let arn = format!("queue/{}/{}", self.client.queue(), self.client.id());
+        let scope = Arc::new(Scope { kind: SourceKind::Queue, arn, shard: String::new() });
+        let records = deliveries.iter().map(|delivery| record(&scope, delivery)).collect();
+        let deadline = self.consumer.settings().environment.now().plus(self.time);
+        let answer = self.consumer.handle_records(records, deadline).await;
+        let whole = answer.items.iter().any(String::is_empty);
+        let unfinished: HashMap<&str, Duration> = answer
+            .items
+            .iter()
+            .map(|item| (item.as_str(), answer.waits.get(item).copied().unwrap_or_default()))
+            .collect();
+        let mut finished = Vec::new();
+        for delivery in &deliveries {
+            match unfinished.get(delivery.id.to_string().as_str()) {
+                None if !whole => finished.push(delivery.receipt.clone()),
+                wait => self.give_back(delivery, wait.copied().unwrap_or_default()).await,
+            }
+        }
+        for settled in self.client.ack_batch(&finished).await? {
+            // The loan ended, and another has the message: its state says that it is done.
+            if let Err(error) = settled {
+                tracing::warn!(%error, "a finished message could not be acknowledged");
+            }
+        }
+        Ok(Some(answer.report))
+    }
+
+    async fn give_back(&self, delivery: &Delivery, delay: Duration) {
+        let nack = Nack { delay, error: "not finished by its consumer".into() };
+        if let Err(error) = self.client.nack(&delivery.receipt, nack).await {
+            tracing::warn!(%error, "an unfinished message could not be given back before its loan ends");
+        }
+    }
+
+    /// Handles batches until the queue is empty, or the deadline comes.
+    ///
+    /// # Errors
+    /// As [`poll`](Self::poll).
+    pub async fn run_until(&self, deadline: Timestamp) -> Result<Run, QueueError> {
+        let mut run = Run::default();
+        let clock = Arc::clone(&self.consumer.settings().environment.clock);
+        while clock.now() < deadline {
+            let left = deadline.since(clock.now());
+            let bounded = self.clone().time(self.time.min(left));
+            let Some(report) = Box::pin(bounded.poll()).await? else {
+                return Ok(run);
+            };
+            run.add(&report);
+            if report.finished == 0 {
+                clock.sleep(super::PAUSE.min(left)).await;
+            }
+        }
+        run.cut_off = true;
+        Ok(run)
+    }
+}
+
+fn record(scope: &Arc<Scope>, delivery: &Delivery) -> Record {
+    let id = delivery.id.to_string();
+    Record {
+        scope: Arc::clone(scope),
+        key: RecordKey::Id(id.as_str().into()),
+        sequence: delivery.sequence.map(Sequence::from),
+        item: id.clone(),
+        id,
+        partition_key: delivery.group.clone(),
+        data: Data { bytes: delivery.body.clone(), value: None },
+        raw: delivery.body.clone(),
+        arrived: Some(delivery.sent),
+        receives: Some(delivery.receives),
+    }
+}

@@ -1,0 +1,15 @@
+//! One batch, from records to what comes again.
+
+mod answer;
+mod batch;
+mod budget;
+mod call;
+mod entry;
+mod finish;
+mod letters;
+mod load;
+mod prepare;
+mod tasks;
+
+pub(crate) use answer::Answer;
+pub(crate) use batch::run;

@@ -1,0 +1,12 @@
+//! Events as sources deliver them, and the records in them.
+
+mod dynamodb;
+mod event;
+mod kinesis;
+mod kpl;
+mod record;
+mod sqs;
+
+pub use event::{Event, EventError};
+pub use kpl::{Aggregate, AggregateError, AggregatedRecord, HashRange, UserRecord};
+pub use record::{Record, Scope, SourceKind, Unusable};

@@ -1,0 +1,46 @@
+//! Histories of event source mappings, against a sequential model.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "test code: a broken expectation ends the test"
+)]
+
+use millpond_testing::mapping::{Harm, Settings, Source, simulate};
+
+fn run(settings: Settings) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(simulate(settings))
+}
+
+/// Seeds that once failed, kept for ever.
+const KEPT: &[u64] = &[];
+
+#[test]
+fn seeded_histories_end_as_the_model_says() {
+    for seed in KEPT.iter().copied().chain(0..150) {
+        run(Settings::of(seed));
+    }
+}
+
+#[test]
+fn every_source_and_every_harm_comes_up() {
+    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+        for (more, harm) in
+            [Harm::None, Harm::Kills, Harm::Faults, Harm::Both].into_iter().enumerate()
+        {
+            let seed = 10_000 + (at * 4 + more) as u64;
+            let partial = true;
+            run(Settings { source, harm, partial, retries_max: None, ..Settings::of(seed) });
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_byte_for_byte() {
+    for seed in 500..520 {
+        let (first, second) = (run(Settings::of(seed)), run(Settings::of(seed)));
+        assert!(first.len() > 200);
+        assert_eq!(first, second, "seed {seed}");
+    }
+}

@@ -1,0 +1,144 @@
+//! The function: handlers that do as planned, and processes that can be killed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use millpond_consumer::{Consumer, MemorySink, Message, Outcome, Report, StoreState};
+use millpond_store::{Environment, Rng};
+use tokio::sync::Notify;
+
+use super::plan::{Plan, Truth, Way};
+use super::settings::Settings;
+
+/// How long an invocation may take.
+const TIME: Duration = Duration::from_secs(30);
+
+/// A function, of which each invocation runs in a process that can be killed.
+#[derive(Debug, Clone)]
+pub struct Function {
+    pub environment: Environment,
+    pub rng: Arc<dyn Rng>,
+    pub truth: Truth,
+    /// Of this process.
+    killed: Arc<Notify>,
+    invocations_left: Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// How an invocation ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It answered: what is unfinished.
+    Answered(Vec<String>),
+    /// It failed or was killed.
+    Failed,
+}
+
+impl Function {
+    pub fn new(
+        environment: &Environment,
+        chance: &Environment,
+        settings: &Settings,
+        truth: Truth,
+    ) -> Self {
+        // Each message fails a few times in each task; more deliveries than this never end.
+        let bound = 2_000 + settings.messages * 60;
+        Self {
+            environment: environment.clone(),
+            rng: Arc::clone(&chance.rng),
+            truth,
+            killed: Arc::default(),
+            invocations_left: Arc::new(bound.into()),
+        }
+    }
+
+    /// One call of a handler.
+    pub async fn call(&self, plan: &Plan, task: &str, message: &Message) -> Outcome {
+        let n = message.value().and_then(|value| value["n"].as_u64()).expect("planned messages");
+        let call = self.truth.called(n, task);
+        let outcome = plan.of(n, task).at(call);
+        self.truth.note(format_args!("  {task} {n} call {call}: {outcome:?}"));
+        match outcome {
+            Ok(outcome) => {
+                // A done task may be called again when the note of it was lost; it is done all the same.
+                if outcome == Outcome::Done {
+                    self.truth.done(n, task);
+                }
+                outcome
+            }
+            // Without the hook that prints a backtrace: thousands are planned.
+            Err(Way::Panic) => std::panic::resume_unwind(Box::new("planned")),
+            Err(Way::Kill) => {
+                self.killed.notify_one();
+                std::future::pending().await
+            }
+            Err(Way::Hang | Way::Retry) => std::future::pending().await,
+        }
+    }
+
+    /// Invokes the function with an event, in a process of its own.
+    pub async fn invoke(&self, deployment: &Deployment, label: &str, event: &str) -> Ended {
+        let process = Self { killed: Arc::default(), ..self.clone() };
+        let consumer = deployment.start(&process);
+        process.run(&consumer, label, event).await
+    }
+
+    async fn run(&self, consumer: &Consumer, label: &str, event: &str) -> Ended {
+        let left = self.invocations_left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        assert!(left > 0, "the history does not come to an end:\n{}", self.truth.trace());
+        self.truth.note(format_args!("invoke {label}"));
+        let deadline = self.environment.now().plus(TIME);
+        let ended = tokio::select! {
+            biased;
+            () = self.killed.notified() => None,
+            handled = consumer.handle(event.as_bytes(), deadline) => Some(handled),
+        };
+        match ended {
+            None => {
+                self.truth.note(format_args!("killed {label}"));
+                Ended::Failed
+            }
+            Some(Err(failed)) => {
+                self.truth.note(format_args!("failed {label}: {}", summary(&failed.report)));
+                Ended::Failed
+            }
+            Some(Ok((response, report))) => {
+                let response = String::from_utf8(response.to_vec()).unwrap();
+                self.truth.note(format_args!("answered {label}: {response} {}", summary(&report)));
+                Ended::Answered(named(&response))
+            }
+        }
+    }
+}
+
+/// What is deployed: what a process starts with.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    pub plan: Plan,
+    pub settings: Settings,
+    pub environment: Environment,
+    pub state: StoreState,
+    pub sink: MemorySink,
+}
+
+impl Deployment {
+    fn start(&self, process: &Function) -> Consumer {
+        let Self { plan, settings, environment, state, sink } = self;
+        plan.consumer(Consumer::builder("simulated"), process, settings, environment)
+            .state(state.clone())
+            .dead_letters(sink.clone())
+            .build()
+            .expect("good settings")
+    }
+}
+
+fn summary(report: &Report) -> String {
+    let Report { finished, unfinished, unstarted, careful, saved, problems, .. } = report;
+    format!(
+        "{finished}+{unfinished} ({unstarted} unstarted), careful {careful}, {saved} saved, {problems:?}"
+    )
+}
+
+fn named(response: &str) -> Vec<String> {
+    let pieces = response.split("\"itemIdentifier\":\"").skip(1);
+    pieces.map(|piece| piece.split('"').next().unwrap().to_owned()).collect()
+}

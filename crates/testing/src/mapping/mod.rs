@@ -1,0 +1,69 @@
+//! A simulator of Lambda's event source mappings, which drives a consumer over histories that a seed decides: what is
+//! delivered when and how it is cut, which handlers fail, panic, hang or kill the process, which requests to the store go
+//! wrong. What becomes of each message is held against a [sequential model](plan). The same seed gives the same trace,
+//! byte for byte.
+//!
+//! Of a stream: retries, halving, partial responses, batches that are cut anew, several batches of a shard at a time
+//! (parallelization factor), windows (small batches that grow), a limit of retries and of age. Of a queue: visibility,
+//! receive counts, FIFO groups.
+
+mod check;
+mod invoke;
+mod plan;
+mod queue;
+mod settings;
+mod stream;
+
+use std::sync::Arc;
+
+use millpond_consumer::{MemorySink, StoreState};
+use millpond_store::{Environment, FaultPlan, Faulty, MemoryStore, Store, Timestamp, VirtualClock};
+
+use crate::pace::{Watched, in_virtual_time};
+use invoke::{Deployment, Function};
+use plan::{Plan, Truth};
+pub use settings::{Harm, Settings, Source};
+
+/// Runs the history of a seed over a store in memory and checks it. Returns its trace.
+pub async fn simulate(settings: Settings) -> String {
+    let clock = VirtualClock::new(Timestamp::from_millis(1_700_000_000_000));
+    let environment = Environment::simulated(clock.clone(), settings.seed);
+    let store = Arc::new(MemoryStore::new(&environment));
+    simulate_on(store, clock, &environment, settings).await
+}
+
+/// The same over another store, which must not know of any other history.
+pub async fn simulate_on(
+    store: Arc<dyn Store>,
+    clock: VirtualClock,
+    environment: &Environment,
+    settings: Settings,
+) -> String {
+    // The history's own chance: a store may draw from the environment's as often as it likes.
+    let chance = Environment::simulated(clock.clone(), settings.seed ^ 0x5EED);
+    // Outermost, since a delay is time that passes, not a request under way.
+    let watched = Watched::new(store);
+    let faulty = Arc::new(Faulty::new(watched.clone(), &chance));
+    let sink = MemorySink::new();
+    let plan = Plan::new(&settings);
+    let truth = Truth::default();
+    let function = Function::new(environment, &chance, &settings, truth.clone());
+    let own = Environment { clock: Arc::new(clock.clone()), ..chance.clone() };
+    let state = StoreState::new(Arc::clone(&faulty) as _, &own);
+    let deployment =
+        Deployment { plan: plan.clone(), settings, environment: own, state, sink: sink.clone() };
+    if let Some(rates) = settings.faults() {
+        faulty.follow(FaultPlan::Chance(rates));
+    }
+    let history = async {
+        match settings.source {
+            Source::Stream => stream::run(&function, &deployment, &plan, &settings).await,
+            Source::Queue | Source::Fifo => {
+                queue::run(&function, &deployment, &plan, &settings).await
+            }
+        }
+    };
+    let discarded = in_virtual_time(&clock, &watched, history).await;
+    check::check(&settings, &plan, &truth, &sink, &discarded);
+    truth.trace()
+}

@@ -1,0 +1,213 @@
+//! The model: what each task does with each message, call by call, and so what must become of it. A sequential reader of
+//! the plan needs no batches, state or deliveries to know the end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use millpond_consumer::{Builder, Message, Order, Outcome, Reason, Responses};
+use millpond_store::{Environment, Rng as _, SeededRng};
+
+use super::invoke::Function;
+use super::settings::{Settings, Source};
+
+/// The tasks: two for each message, one for batches.
+pub const ONES: [&str; 2] = ["index", "notify"];
+pub const ALL: &str = "bulk";
+
+/// What a task does with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Fails so often in this way, then succeeds.
+    Fails(u32, Way),
+    /// Always fails.
+    Never,
+    /// Rejects the message.
+    Rejects,
+}
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Retry,
+    Panic,
+    Hang,
+    Kill,
+}
+
+/// What must become of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Done,
+    Dead(Reason),
+}
+
+/// The whole plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    behaviours: BTreeMap<(u64, &'static str), Behaviour>,
+    keys: Vec<u64>,
+    attempts: u32,
+}
+
+impl Plan {
+    pub fn new(settings: &Settings) -> Self {
+        let rng = SeededRng::new(settings.seed.wrapping_mul(31) + 1);
+        let mut behaviours = BTreeMap::new();
+        let mut keys = Vec::new();
+        for n in 0..settings.messages {
+            keys.push(rng.below(settings.keys));
+            for task in ONES {
+                behaviours.insert((n, task), behaviour(&rng, settings, true));
+            }
+            // What one message does to a call for all would be counted for the others too.
+            behaviours.insert((n, ALL), behaviour(&rng, settings, false));
+        }
+        Self { behaviours, keys, attempts: settings.attempts }
+    }
+
+    pub fn of(&self, n: u64, task: &str) -> Behaviour {
+        let task = ONES.into_iter().chain([ALL]).find(|known| *known == task).unwrap();
+        self.behaviours[&(n, task)]
+    }
+
+    pub fn key(&self, n: u64) -> u64 {
+        self.keys[n as usize]
+    }
+
+    pub fn messages(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// What must become of a message.
+    pub fn fate(&self, n: u64) -> Fate {
+        let of = |task| self.behaviours[&(n, task)];
+        let tasks = ONES.into_iter().chain([ALL]);
+        if ONES.into_iter().chain([ALL]).any(|task| of(task) == Behaviour::Rejects) {
+            return Fate::Dead(Reason::Rejected);
+        }
+        if tasks.into_iter().any(|task| of(task) == Behaviour::Never) {
+            return Fate::Dead(Reason::Exhausted);
+        }
+        Fate::Done
+    }
+
+    /// How often a task is called for a message when nothing else goes wrong; nothing when another's rejection decides.
+    pub fn calls(&self, n: u64, task: &str) -> Option<u32> {
+        if self.fate(n) == Fate::Dead(Reason::Rejected) {
+            return None;
+        }
+        Some(match self.of(n, task) {
+            Behaviour::Fails(times, _) => times + 1,
+            Behaviour::Never => self.attempts,
+            Behaviour::Rejects => 1,
+        })
+    }
+
+    /// The consumer that does as planned.
+    pub fn consumer(
+        &self,
+        builder: Builder,
+        function: &Function,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Builder {
+        let order = if settings.source == Source::Queue { Order::None } else { Order::PerKey };
+        let responses = if settings.partial { Responses::Partial } else { Responses::Error };
+        let mut builder = builder
+            .environment(environment)
+            .attempts(settings.attempts)
+            .order(order)
+            .responses(responses)
+            .concurrency(4);
+        for task in ONES {
+            let (plan, function) = (self.clone(), function.clone());
+            builder = builder.one(task, move |message: Message| {
+                let (plan, function) = (plan.clone(), function.clone());
+                async move { function.call(&plan, task, &message).await }
+            });
+        }
+        let (plan, function) = (self.clone(), function.clone());
+        builder.all(ALL, move |messages: Vec<Message>| {
+            let (plan, function) = (plan.clone(), function.clone());
+            async move {
+                let mut outcomes = Vec::new();
+                for message in &messages {
+                    outcomes.push(function.call(&plan, ALL, message).await);
+                }
+                outcomes
+            }
+        })
+    }
+}
+
+fn behaviour(rng: &SeededRng, settings: &Settings, one: bool) -> Behaviour {
+    let times = 1 + rng.below(2) as u32;
+    match rng.below(40) {
+        0..=2 => Behaviour::Fails(times, Way::Retry),
+        3 => Behaviour::Rejects,
+        4 => Behaviour::Never,
+        5 if one => Behaviour::Fails(times, Way::Panic),
+        6 if one => Behaviour::Fails(1, Way::Hang),
+        7 if one && settings.kills() => Behaviour::Fails(times, Way::Kill),
+        _ => Behaviour::Fails(0, Way::Retry),
+    }
+}
+
+/// What really happened: kept outside of the processes that are killed.
+#[derive(Debug, Clone, Default)]
+pub struct Truth(Arc<Mutex<Happened>>);
+
+#[derive(Debug, Default)]
+struct Happened {
+    calls: Vec<(u64, String)>,
+    done: BTreeMap<(u64, String), u32>,
+    trace: String,
+}
+
+impl Truth {
+    /// Notes a call, and says which one it is, from 0.
+    pub fn called(&self, n: u64, task: &str) -> u32 {
+        let mut happened = self.0.lock().unwrap();
+        let call = (n, task.to_owned());
+        let before = happened.calls.iter().filter(|known| **known == call).count();
+        happened.calls.push(call);
+        before as u32
+    }
+
+    pub fn done(&self, n: u64, task: &str) {
+        *self.0.lock().unwrap().done.entry((n, task.to_owned())).or_default() += 1;
+    }
+
+    pub fn note(&self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.0.lock().unwrap().trace, "{line}").unwrap();
+    }
+
+    pub fn trace(&self) -> String {
+        self.0.lock().unwrap().trace.clone()
+    }
+
+    /// All calls, in order.
+    pub fn calls(&self) -> Vec<(u64, String)> {
+        self.0.lock().unwrap().calls.clone()
+    }
+
+    pub fn times_done(&self, n: u64, task: &str) -> u32 {
+        self.0.lock().unwrap().done.get(&(n, task.to_owned())).copied().unwrap_or(0)
+    }
+}
+
+impl Behaviour {
+    /// What the call with this number does.
+    pub fn at(self, call: u32) -> Result<Outcome, Way> {
+        match self {
+            Self::Fails(times, way) if call < times => match way {
+                Way::Retry => Ok(Outcome::retry("planned")),
+                other => Err(other),
+            },
+            Self::Fails(..) => Ok(Outcome::Done),
+            Self::Never => Ok(Outcome::retry("never")),
+            Self::Rejects => Ok(Outcome::reject("planned")),
+        }
+    }
+}

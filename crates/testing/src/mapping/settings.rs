@@ -1,0 +1,102 @@
+//! What a seed decides about a history.
+
+use std::time::Duration;
+
+use millpond_store::{FaultRates, Rng as _, SeededRng};
+
+/// What delivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A Kinesis stream.
+    Stream,
+    /// A standard queue.
+    Queue,
+    /// A FIFO queue.
+    Fifo,
+}
+
+/// What goes wrong beyond handlers that fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// Nothing: every call is exactly as the model says.
+    None,
+    /// The process is killed in the middle of handlers.
+    Kills,
+    /// Requests to the store fail, and their outcomes get lost.
+    Faults,
+    /// Both.
+    Both,
+}
+
+/// A history.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Everything else comes from it.
+    pub seed: u64,
+    /// What delivers.
+    pub source: Source,
+    /// What goes wrong.
+    pub harm: Harm,
+    /// Messages.
+    pub messages: u64,
+    /// Business keys.
+    pub keys: u64,
+    /// Most records in a batch.
+    pub batch: u64,
+    /// Batches of one shard at a time.
+    pub parallel: u64,
+    /// Whether a batch that failed is halved.
+    pub bisect: bool,
+    /// Whether the function names what is unfinished, or fails as a whole.
+    pub partial: bool,
+    /// How often a batch is tried before the mapping gives it up; for ever when not given.
+    pub retries_max: Option<u32>,
+    /// Attempts at a task.
+    pub attempts: u32,
+}
+
+impl Settings {
+    /// The history of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let rng = SeededRng::new(seed);
+        let source =
+            [Source::Stream, Source::Stream, Source::Queue, Source::Fifo][rng.below(4) as usize];
+        let harm = [Harm::None, Harm::Kills, Harm::Faults, Harm::Both][rng.below(4) as usize];
+        Self {
+            seed,
+            source,
+            harm,
+            messages: 10 + rng.below(50),
+            keys: 1 + rng.below(8),
+            batch: 1 + rng.below(25),
+            parallel: 1 + rng.below(3),
+            bisect: rng.chance(0.5),
+            partial: source != Source::Stream || rng.chance(0.7),
+            retries_max: rng.chance(0.1).then_some(3),
+            attempts: 4,
+        }
+    }
+
+    /// The chances of faults in the store.
+    pub(super) fn faults(&self) -> Option<FaultRates> {
+        matches!(self.harm, Harm::Faults | Harm::Both).then_some(FaultRates {
+            conflict: 0.03,
+            definite: 0.03,
+            unknown_before: 0.02,
+            unknown_after: 0.02,
+            throttle: 0.02,
+            delay: 0.02,
+            delay_max: Duration::from_secs(2),
+        })
+    }
+
+    pub(super) const fn kills(&self) -> bool {
+        matches!(self.harm, Harm::Kills | Harm::Both)
+    }
+
+    /// Whether every call is to be exactly as the model says.
+    pub(super) fn is_exact(&self) -> bool {
+        self.harm == Harm::None && self.retries_max.is_none()
+    }
+}
