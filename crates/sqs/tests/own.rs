@@ -329,7 +329,7 @@ async fn when_the_store_fails_clients_are_told_to_try_again_and_no_more() {
         std::sync::Arc::new(Faulty::new(std::sync::Arc::clone(&world.ground.store), &environment));
     let ground = millpond_lanes::Ground::new(std::sync::Arc::clone(&store) as _, &environment);
     let sqs = millpond_sqs::Sqs::open(&ground, millpond_sqs::SqsOptions::default()).await.unwrap();
-    let failing = World { sqs, ground, ..world.clone() };
+    let failing = World { ground, sqs, ..world.clone() };
     for (fault, status, code) in [
         (Fault::Definite, 503, "ServiceUnavailableException"),
         (Fault::Throttle, 400, "RequestThrottled"),
