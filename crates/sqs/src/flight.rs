@@ -11,7 +11,8 @@ use millpond_queue::{MessageId, Receive};
 use millpond_store::Timestamp;
 
 use crate::limits::{
-    NOISY_IN_FLIGHT_MIN, NOISY_PART, QUIET_LOOK_EVERY, TENANT_TIME_MIN, TENANT_WINDOW, TENANTS_MAX,
+    IN_FLIGHT_MAX, NOISY_IN_FLIGHT_MIN, NOISY_PART, QUIET_LOOK_EVERY, TENANT_TIME_MIN,
+    TENANT_WINDOW, TENANTS_MAX,
 };
 
 /// With more tenants than this, they are not judged for each receive...
@@ -83,10 +84,10 @@ impl Spent {
 }
 
 impl Flight {
-    /// How many messages are in flight.
-    pub fn count(&mut self, now: Timestamp) -> usize {
+    /// Whether so many messages are in flight that no more may be.
+    pub fn is_full(&mut self, now: Timestamp) -> bool {
         self.tick(now);
-        self.held.len()
+        self.held.len() >= IN_FLIGHT_MAX
     }
 
     /// Messages that were handed out just now.
@@ -238,8 +239,21 @@ mod tests {
         }
         flight.sent(None);
         assert!(flight.be_fair(Receive::default(), at(1)).behind.is_empty(), "less than a tenth");
-        assert_eq!(flight.count(at(29)), 361);
-        assert_eq!(flight.count(at(30)), 0);
+        assert!(!flight.is_full(at(29)) && flight.held.len() == 361);
+        assert!(!flight.is_full(at(30)) && flight.held.is_empty());
+    }
+
+    #[test]
+    fn a_queue_is_full_with_a_hundred_and_twenty_thousand_in_flight() {
+        let mut flight = Flight::default();
+        hand_out(&mut flight, 0..119_999, "a");
+        assert!(!flight.is_full(at(1)));
+        hand_out(&mut flight, 119_999..120_000, "a");
+        assert!(flight.is_full(at(1)));
+        flight.changed(&id(7), at(60));
+        flight.end(&id(8), at(2));
+        assert!(!flight.is_full(at(2)));
+        assert!(!flight.is_full(at(30)) && flight.held.len() == 1, "the one that was extended");
     }
 
     #[test]

@@ -79,5 +79,6 @@ mod wire;
 pub use keys::{AccessKey, AccessKeys};
 pub use metrics::SqsMetrics;
 pub use options::{AccountId, InvalidOption, Region, SqsOptions};
+pub use place::queue_name;
 pub use signer::NotSigned;
 pub use sqs::{Sqs, SqsError};

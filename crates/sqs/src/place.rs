@@ -12,6 +12,13 @@ use crate::error::{Code, Failure, Result};
 use crate::limits::QUEUE_NAME_CHARS_MAX;
 use crate::options::{AccountId, Region};
 
+/// The name that a queue of SQS has in the store, for those who look at it there.
+#[must_use]
+pub fn queue_name(region: &Region, account: &AccountId, name: &str) -> String {
+    let (region, account, name) = (region.clone(), account.clone(), name.to_owned());
+    Place { region, account, name }.stored_name()
+}
+
 /// Where a queue is.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
@@ -150,6 +157,8 @@ mod tests {
     fn places_are_written_and_read_again() {
         let home = place("us-east-1", "000000000000", "orders");
         assert_eq!(home.stored_name(), "orders");
+        let name = queue_name(&Region::new("eu-west-1").unwrap(), &AccountId::default(), "a");
+        assert_eq!(name, "eu-west-1.000000000000.a");
         let longest = "x".repeat(75) + FIFO;
         let far = place(&"r".repeat(32), "123456789012", &longest);
         assert!(millpond_queue::QueueName::new(&far.stored_name()).is_ok());

@@ -1,6 +1,6 @@
 //! The whole: requests in, answers out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use millpond_lanes::Ground;
 use millpond_queue::{QueueError, Queues};
 use tokio::sync::watch;
 
-use crate::actions::{Action, run, wait_of};
+use crate::actions::{Action, CreateQueue, create_queue, run, set_queue_attributes, wait_of};
 use crate::call::{Call, Caller, base_url, denied};
 use crate::error::{Code, Failure, Result};
 use crate::maintenance;
@@ -48,6 +48,14 @@ pub enum SqsError {
         /// Which one.
         field: &'static str,
         /// What is wrong with it.
+        problem: String,
+    },
+    /// A queue cannot be what it is declared to be. Correct the declaration.
+    #[error("queue {name:?}: {problem}")]
+    Declared {
+        /// Which one.
+        name: String,
+        /// What is wrong.
         problem: String,
     },
     /// The queues below failed.
@@ -101,6 +109,43 @@ impl Sqs {
         let counted = Counted::default();
         tokio::spawn(maintenance::run(Arc::downgrade(&registry), closing.clone()));
         Ok(Self { inner: Arc::new(Inner { options, registry, moves, counted, closing }) })
+    }
+
+    /// Sees to it that a queue exists in the server's own region and account and has these attributes and tags, as
+    /// CreateQueue and SetQueueAttributes would: for queues that are declared in a configuration. No signature is asked
+    /// for. Returns the queue's URL behind `base`.
+    ///
+    /// # Errors
+    /// [`SqsError::Declared`], which says what is wrong.
+    pub async fn declare(
+        &self,
+        name: &str,
+        attributes: BTreeMap<String, String>,
+        tags: BTreeMap<String, String>,
+        base: &str,
+    ) -> Result<String, SqsError> {
+        let call = Call {
+            inner: &self.inner,
+            action: Action::CreateQueue,
+            caller: self.inner.trusted(None),
+            path: None,
+            base: base.trim_end_matches('/').to_owned(),
+            now: self.inner.registry.ground.environment.now(),
+        };
+        let refused =
+            |failure: Failure| SqsError::Declared { name: name.to_owned(), problem: failure.text };
+        let request = CreateQueue::new(name.to_owned(), attributes.clone(), tags);
+        match Box::pin(create_queue(&call, request)).await {
+            Ok(created) => Ok(created.queue_url),
+            Err(failure) if failure.code == Code::QueueNameExists => {
+                let place = call.place(name);
+                Box::pin(set_queue_attributes(&call, &place, &attributes))
+                    .await
+                    .map_err(refused)?;
+                Ok(call.url(&place))
+            }
+            Err(failure) => Err(refused(failure)),
+        }
     }
 
     /// Answers one request. The caller has bounded its body. It never fails: errors are answers. Dropping the future

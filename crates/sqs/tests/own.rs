@@ -285,3 +285,86 @@ async fn a_side_queue_must_exist() {
     }
     assert_eq!(world.attributes(&url).await.get("Millpond.ShedQueue"), None);
 }
+
+#[tokio::test]
+async fn queues_can_be_declared_without_a_signature() {
+    use std::collections::BTreeMap;
+    let keys = millpond_sqs::AccessKeys { keys: vec![millpond_sqs::AccessKey::new("a", "b")] };
+    let options =
+        millpond_sqs::SqsOptions { keys: Some(keys), ..millpond_sqs::SqsOptions::default() };
+    let guarded = World::with(options).await;
+    let declare = async |name: &str, delay: &str| {
+        let attributes = BTreeMap::from([("DelaySeconds".to_owned(), delay.to_owned())]);
+        guarded.sqs.declare(name, attributes, BTreeMap::new(), "http://x:1/").await
+    };
+    assert_eq!(declare("q", "5").await.unwrap(), "http://x:1/000000000000/q");
+    declare("q", "6").await.unwrap();
+    let open = guarded.another_node().await;
+    assert_eq!(open.attributes("http://x/000000000000/q").await["DelaySeconds"], "6");
+    let refused = declare("q", "901").await.unwrap_err().to_string();
+    assert_eq!(refused, "queue \"q\": Invalid value for the parameter DelaySeconds.");
+    assert!(declare("a b", "1").await.is_err());
+}
+
+#[tokio::test]
+async fn what_was_not_sent_through_sqs_has_the_digest_of_what_is_shown() {
+    let world = World::new().await;
+    let url = world.queue("q").await;
+    let queues = millpond_queue::Queues::new(&world.ground);
+    let native = queues.open("q").await.unwrap().main().unwrap();
+    native.send(millpond_queue::Message::new(vec![b'a', 0xff])).await.unwrap();
+    let got = world.receive(&url, 1).await;
+    assert_eq!(got[0]["Body"], "a\u{fffd}");
+    // The MD5 of "a" and the replacement character.
+    assert_eq!(got[0]["MD5OfBody"], "ef175e9b596d296034dda690087252f8");
+}
+
+#[tokio::test]
+async fn when_the_store_fails_clients_are_told_to_try_again_and_no_more() {
+    use millpond_store::{Fault, FaultPlan, Faulty};
+    let world = World::new().await;
+    let url = world.queue("q").await;
+    let environment = world.ground.environment.clone();
+    let store =
+        std::sync::Arc::new(Faulty::new(std::sync::Arc::clone(&world.ground.store), &environment));
+    let ground = millpond_lanes::Ground::new(std::sync::Arc::clone(&store) as _, &environment);
+    let sqs = millpond_sqs::Sqs::open(&ground, millpond_sqs::SqsOptions::default()).await.unwrap();
+    let failing = World { ground, sqs, ..world.clone() };
+    for (fault, status, code) in [
+        (Fault::Definite, 503, "ServiceUnavailableException"),
+        (Fault::Throttle, 400, "RequestThrottled"),
+    ] {
+        // Whichever request fails, and however often it is tried: the answer is of the protocol and says nothing of the
+        // store's.
+        for request in 0..4 {
+            store.follow(FaultPlan::once(request, fault));
+            let send = json!({"QueueUrl": url, "MessageBody": "x"});
+            let call = failing.spawn("SendMessage", &send);
+            // It may be tried again within, after a while.
+            for _ in 0..100 {
+                failing.settle().await;
+                if call.is_finished() {
+                    break;
+                }
+                failing.pass(1);
+            }
+            assert!(call.is_finished(), "request {request}, {fault:?}");
+            let answer = call.await.unwrap();
+            if answer.status != 200 {
+                assert_eq!(
+                    (answer.status, answer.error().0.as_str()),
+                    (status, code),
+                    "{}",
+                    answer.text
+                );
+                assert!(!answer.text.contains("injected"), "{}", answer.text);
+            }
+            // Others are served on.
+            store.follow(FaultPlan::default());
+            failing.send(&url, "y").await;
+        }
+    }
+    let metrics = failing.sqs.metrics();
+    let refused = metrics.requests.keys().filter(|(_, code)| *code != "OK").count();
+    assert!(refused > 0, "no failure was seen at all: {metrics:?}");
+}

@@ -24,10 +24,18 @@ pub struct Request {
     query_tags: Option<Texts>,
 }
 
+impl Request {
+    /// A request that does not come from a client.
+    pub fn new(name: String, attributes: Texts, tags: Texts) -> Self {
+        let (queue_name, attributes) = (Some(name), Some(attributes));
+        Self { queue_name, attributes, tags: Some(tags), query_tags: None }
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Answer {
-    queue_url: String,
+    pub queue_url: String,
 }
 
 pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {

@@ -29,7 +29,9 @@ use bytes::Bytes;
 use http::Response;
 use serde::Serialize;
 
+pub use create_queue::{Request as CreateQueue, run as create_queue};
 pub use receive_message::wait_of;
+pub use set_queue_attributes::set as set_queue_attributes;
 
 use crate::call::Call;
 use crate::error::Result;

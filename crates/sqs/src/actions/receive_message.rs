@@ -12,7 +12,7 @@ use super::change_message_visibility::seconds;
 use crate::attributes::Texts;
 use crate::call::Call;
 use crate::error::{Code, Failure, Result};
-use crate::limits::{IN_FLIGHT_MAX, RECEIVE_MAX, WAIT_SECONDS_MAX};
+use crate::limits::{RECEIVE_MAX, WAIT_SECONDS_MAX};
 use crate::message::{
     Chosen, MessageAttributes, check_id, digest, digest_attributes, sequence, show, uuid,
 };
@@ -85,7 +85,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     let shown = request.shown()?;
     let (ask, visibility) = request.ask(&known)?;
     let is_main = client.id().as_str().is_empty();
-    let over = is_main && known.live.flight().count(call.now) >= IN_FLIGHT_MAX;
+    let over = is_main && known.live.flight().is_full(call.now);
     if over && known.settings.fifo.is_none() {
         let text = format!("Too many messages in flight for queue {}.", known.place.name);
         return Err(Failure::new(Code::OverLimit, text));
@@ -199,18 +199,21 @@ impl Shown {
             .filter(|(name, _)| self.own.has(name))
             .map(|(name, attribute)| (name.clone(), attribute.clone()))
             .collect();
+        let (attributes, receipt_handle) =
+            (self.system(&message, place), message.receipt.as_str().to_owned());
+        let body = match String::from_utf8(message.body.into()) {
+            Ok(text) => text,
+            // Only what was not sent through SQS can be other than text.
+            Err(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
+        };
         Message {
             message_id: uuid(&message.identity),
-            receipt_handle: message.receipt.as_str().to_owned(),
-            digest: digest(&message.body),
-            attributes: self.system(&message, place),
+            receipt_handle,
+            digest: digest(body.as_bytes()),
+            attributes,
             attributes_digest: digest_attributes(&own),
             message_attributes: show(&own),
-            body: match String::from_utf8(message.body.into()) {
-                Ok(text) => text,
-                // Only what was not sent through SQS can be other than text.
-                Err(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
-            },
+            body,
         }
     }
 
