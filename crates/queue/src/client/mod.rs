@@ -369,6 +369,16 @@ impl Client {
         self.core.sweep(dry_run).await
     }
 
+    /// Stores what was counted here, as the last thing that a process does which lives only for a moment. Without it (or
+    /// [`maintain`](Self::maintain)) that is lost; with it, what many such processes leave is joined at once, and not
+    /// after a day.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn retire(&self) -> Result<()> {
+        self.core.retire().await
+    }
+
     async fn one(&self, receipt: &Receipt, what: Settle) -> Result<Settled> {
         let mut outcomes = self.core.settle(&[(receipt.clone(), what)]).await?;
         outcomes.pop().unwrap_or_else(|| Err(QueueError::invalid("receipt", "was not looked at")))

@@ -6,14 +6,21 @@
 use std::sync::Arc;
 
 use millpond_store::{
-    Attributes, Certainty, Expect, Item, Key, Partition, Query, SortKey, StoreError, UniqueId,
-    Version, Write, collect,
+    Attributes, Certainty, Expect, Item, Key, Partition, Query, SortKey, StoreError, Timestamp,
+    UniqueId, Version, Write, collect,
 };
 
 use super::core::{ClientCore, lock};
 use crate::counters::Totals;
 use crate::error::Result;
 use crate::limits::{COUNTER_ROWS_MAX, COUNTERS_MERGED_AFTER};
+
+/// When the row of a process was written that has said that it goes: longer ago than any.
+const GONE: Timestamp = Timestamp::from_millis(0);
+
+fn row_attributes(totals: &Totals, at: Timestamp) -> Attributes {
+    totals.attributes().with("at", i64::try_from(at.as_millis()).unwrap_or(i64::MAX))
+}
 
 /// This process's row.
 #[derive(Debug, Default)]
@@ -100,12 +107,29 @@ impl ClientCore {
 
     /// Stores what was counted here since the last time.
     pub async fn store_totals(self: &Arc<Self>) -> Result<()> {
+        let now = self.queue.root.environment().now();
+        self.store_row(now).await
+    }
+
+    /// The same, in a row that says that its process has gone. Should it count on, that is not lost: it finds its row
+    /// taken, and begins another.
+    pub async fn retire(self: &Arc<Self>) -> Result<()> {
+        self.store_row(GONE).await?;
+        // The row was taken: what came since goes to a new one.
+        if !lock(&self.own_row).has_stored(&self.counters.totals()) {
+            self.store_row(GONE).await?;
+        }
+        Ok(())
+    }
+
+    async fn store_row(self: &Arc<Self>, at: Timestamp) -> Result<()> {
         let counted = self.counters.totals();
         let environment = self.queue.root.environment();
         let (id, expect, row) = {
             let mut own = lock(&self.own_row);
             let row = counted.minus(&own.before);
-            if row == own.stored {
+            let is_said = own.id.is_none() || at != GONE;
+            if row == own.stored && is_said {
                 return Ok(());
             }
             let id = *own.id.get_or_insert_with(|| environment.unique_id());
@@ -113,15 +137,10 @@ impl ClientCore {
         };
         let key = Key::of(self.counter_partition()?, SortKey::new(id.as_bytes().to_vec())?);
         let version = environment.version();
-        let put = Write::put(key, self.row_attributes(&row), expect, version);
+        let put = Write::put(key, row_attributes(&row, at), expect, version);
         let outcome = self.queue.root.store().write(put).await;
         lock(&self.own_row).tried(outcome, version, row)?;
         self.merge_totals().await
-    }
-
-    fn row_attributes(&self, totals: &Totals) -> Attributes {
-        let now = self.queue.root.environment().now().as_millis();
-        totals.attributes().with("at", i64::try_from(now).unwrap_or(i64::MAX))
     }
 
     /// Adds rows of processes that have gone to one, when there are many.
@@ -131,9 +150,7 @@ impl ClientCore {
         let now = self.queue.root.environment().now();
         let is_old = |item: &&Item| {
             let at = item.attributes.number("at").ok().and_then(|at| u64::try_from(at).ok());
-            at.is_some_and(|at| {
-                now.since(millpond_store::Timestamp::from_millis(at)) >= COUNTERS_MERGED_AFTER
-            })
+            at.is_some_and(|at| now.since(Timestamp::from_millis(at)) >= COUNTERS_MERGED_AFTER)
         };
         let old: Vec<&Item> = rows.iter().filter(is_old).take(MANY).collect();
         if rows.len() < MANY || old.len() < 2 {
@@ -151,11 +168,49 @@ impl ClientCore {
         if let Some(first) = old.first() {
             let expect = Expect::Version(first.version);
             let version = self.queue.root.environment().version();
-            writes.push(Write::put(first.key.clone(), self.row_attributes(&sum), expect, version));
+            // It is nobody's any more, and can be added to others again.
+            writes.push(Write::put(first.key.clone(), row_attributes(&sum, GONE), expect, version));
         }
         match self.queue.root.store().write_all(writes).await {
             Err(error) if !error.is_conflict() => Err(error.into()),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millpond_lanes::Ground;
+    use millpond_store::{Environment, MemoryStore};
+
+    use super::*;
+    use crate::counters::Event;
+    use crate::{Message, QueueConfig, Queues};
+
+    #[tokio::test]
+    async fn rows_of_processes_that_said_good_bye_stay_few_and_nothing_is_counted_twice() {
+        let environment = Environment::system();
+        let ground = Ground::new(Arc::new(MemoryStore::new(&environment)), &environment);
+        Queues::new(&ground).create("q", QueueConfig::default()).await.unwrap();
+        let open = || async {
+            // As another process would.
+            Queues::new(&ground).open("q").await.unwrap().main().unwrap()
+        };
+        let staying = open().await;
+        staying.send(Message::new("x")).await.unwrap();
+        staying.retire().await.unwrap();
+        for _ in 0..150 {
+            let client = open().await;
+            client.send(Message::new("x")).await.unwrap();
+            client.retire().await.unwrap();
+        }
+        // It went on after all, and its row was taken meanwhile.
+        staying.send(Message::new("x")).await.unwrap();
+        staying.retire().await.unwrap();
+        let client = open().await;
+        assert_eq!(client.totals().await.unwrap().of(Event::Sent), 152);
+        assert_eq!(staying.totals().await.unwrap().of(Event::Sent), 152);
+        let rows = client.core.counter_rows().await.unwrap().len();
+        assert!(rows <= 33, "{rows} rows");
     }
 }

@@ -141,6 +141,16 @@ impl Api {
         }
     }
 
+    /// The same as the last thing that is done.
+    pub async fn retire(&self) {
+        self.maintain().await;
+        for client in self.0.handles.clients() {
+            if let Err(error) = client.retire().await {
+                tracing::debug!(queue = %client.queue(), %error, "some counts are lost");
+            }
+        }
+    }
+
     /// Returns when waits are to end.
     async fn until_closed(&self) {
         // The sender lives as long as this.

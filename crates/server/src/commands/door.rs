@@ -146,7 +146,7 @@ impl Door {
         if let Self::Here(here) = self {
             let (api, backend) = *here;
             api.close();
-            api.maintain().await;
+            api.retire().await;
             drop(api);
             if let Backend::Embedded(store, _) = backend {
                 store.close().await;

@@ -51,7 +51,12 @@ impl Listener {
             let accepted = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                Some(_) = connections.join_next() => continue,
+                Some(ended) = connections.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a connection ended by a bug");
+                    }
+                    continue;
+                }
                 accepted = self.listener.accept() => accepted,
             };
             let (stream, peer) = match accepted {

@@ -184,7 +184,7 @@ impl Server {
         }
         maintain.abort();
         let _ = maintain.await;
-        self.api.maintain().await;
+        self.api.retire().await;
         outcome
     }
 }

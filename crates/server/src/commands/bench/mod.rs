@@ -5,6 +5,8 @@ mod report;
 mod sqs;
 mod work;
 
+use std::sync::Arc;
+
 use clap::{Args, ValueEnum};
 
 use super::Failure;
@@ -95,7 +97,7 @@ pub async fn run(args: BenchArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(problem.to_owned()));
     }
     let out = Output::new(args.target.json);
-    let load = Load::open(&args).await?;
+    let load = Arc::new(Load::open(&args).await?);
     let plan = Plan {
         workload: args.workload,
         messages: args.messages,
@@ -105,6 +107,9 @@ pub async fn run(args: BenchArgs) -> Result<(), Failure> {
     };
     let measured = Box::pin(measure(&load, &plan)).await;
     let place = load.place().to_owned();
-    load.close(args.keep).await;
+    // All callers have ended.
+    if let Some(load) = Arc::into_inner(load) {
+        load.close(args.keep).await;
+    }
     print(out, &place, &plan, &measured?)
 }

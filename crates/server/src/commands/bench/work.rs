@@ -1,11 +1,12 @@
 //! The work of each workload, and what was measured.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::try_join_all;
 use hdrhistogram::Histogram;
+use tokio::task::JoinSet;
 
 use super::super::Failure;
 use super::super::progress::Progress;
@@ -83,18 +84,18 @@ impl Latencies {
 }
 
 /// One caller, and what it has measured.
-struct Caller<'a> {
-    load: &'a Load,
-    plan: &'a Plan,
-    /// Messages that are left to take on, and that are through.
-    left: &'a AtomicU64,
-    progress: &'a Progress,
+struct Caller {
+    load: Arc<Load>,
+    plan: Plan,
+    /// Messages that are left to take on.
+    left: Arc<AtomicU64>,
+    progress: Arc<Progress>,
     body: Bytes,
     latencies: Latencies,
     done: u64,
 }
 
-impl Caller<'_> {
+impl Caller {
     /// Takes on the next messages: how many, none when all are taken on.
     fn take(&self) -> usize {
         let most = self.plan.batch as u64;
@@ -110,7 +111,7 @@ impl Caller<'_> {
     }
 
     async fn send(&mut self, count: usize) -> Result<(), Failure> {
-        let clock = &self.load.environment.clock;
+        let clock = self.load.environment.clock.clone();
         let began = clock.monotonic();
         self.load.send(&self.body, count).await?;
         record(&mut self.latencies.send, clock.monotonic().since(began));
@@ -175,33 +176,43 @@ fn record(histogram: &mut Histogram<u64>, latency: Duration) {
 
 /// Runs a workload with all callers.
 async fn run(
-    load: &Load,
+    load: &Arc<Load>,
     plan: &Plan,
     messages: u64,
     what: &'static str,
 ) -> Result<Measured, Failure> {
-    let left = AtomicU64::new(messages);
-    let progress = Progress::start(what, Some(messages));
+    let left = Arc::new(AtomicU64::new(messages));
+    let progress = Arc::new(Progress::start(what, Some(messages)));
     let body = Bytes::from(vec![b'x'; plan.bytes]);
     let clock = load.environment.clock.clone();
     let began = clock.monotonic();
-    let callers = (0..plan.concurrency).map(|_| {
-        let (left, progress, body) = (&left, &progress, body.clone());
-        let latencies = Latencies::new();
-        Box::pin(Caller { load, plan, left, progress, body, latencies, done: 0 }.run())
-    });
-    let measured = try_join_all(callers).await?;
-    let elapsed = clock.monotonic().since(began);
-    let (mut latencies, mut done) = (Latencies::new(), 0);
-    for (some, count) in &measured {
-        latencies.add(some);
-        done += count;
+    // Each is a task of its own, so that they use all cores.
+    let mut callers = JoinSet::new();
+    for _ in 0..plan.concurrency {
+        let (load, left, progress) = (Arc::clone(load), Arc::clone(&left), Arc::clone(&progress));
+        let (plan, body, latencies) = (plan.clone(), body.clone(), Latencies::new());
+        callers.spawn(Caller { load, plan, left, progress, body, latencies, done: 0 }.run());
     }
+    let (mut latencies, mut done) = (Latencies::new(), 0);
+    while let Some(ended) = callers.join_next().await {
+        let ended = ended.map_err(|error| Failure::Broken(error.to_string()));
+        match ended.and_then(|ended| ended) {
+            Ok((some, count)) => {
+                latencies.add(&some);
+                done += count;
+            }
+            Err(failure) => {
+                callers.shutdown().await;
+                return Err(failure);
+            }
+        }
+    }
+    let elapsed = clock.monotonic().since(began);
     Ok(Measured { messages: done, elapsed, latencies })
 }
 
 /// Fills the queue if need be, and runs the workload.
-pub async fn measure(load: &Load, plan: &Plan) -> Result<Measured, Failure> {
+pub async fn measure(load: &Arc<Load>, plan: &Plan) -> Result<Measured, Failure> {
     let fill = match plan.workload {
         Workload::Send | Workload::Cycle => 0,
         Workload::Receive => plan.messages.saturating_mul(2),
