@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{PATIENCE, eventually};
@@ -19,6 +20,8 @@ pub struct Server {
     pub said: String,
     directory: Arc<tempfile::TempDir>,
     log: Arc<Mutex<String>>,
+    /// Reads the log until the server has ended.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -46,7 +49,7 @@ impl Server {
             .expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));
         let errors = BufReader::new(child.stderr.take().unwrap());
-        std::thread::spawn({
+        let reader = std::thread::spawn({
             let log = Arc::clone(&log);
             move || {
                 for line in errors.lines().map_while(Result::ok) {
@@ -69,7 +72,7 @@ impl Server {
         let endpoint = said.lines().find_map(|line| line.strip_prefix("endpoint ")).unwrap();
         let endpoint = endpoint.trim().to_owned();
         let address = endpoint.split_once("://").unwrap().1.to_owned();
-        Self { child, endpoint, address, said, directory, log }
+        Self { child, endpoint, address, said, directory, log, reader: Some(reader) }
     }
 
     pub fn directory(&self) -> Arc<tempfile::TempDir> {
@@ -114,6 +117,10 @@ impl Server {
             status = child.try_wait().unwrap();
             status.is_some()
         });
+        // From here on the log is complete.
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         status.unwrap()
     }
 }
