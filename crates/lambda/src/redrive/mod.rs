@@ -2,7 +2,7 @@
 //! and logs is in [`millpond_consumer::redrive`].
 
 mod letters;
-mod payload;
+mod original;
 mod to;
 
 pub use letters::SqsLetters;

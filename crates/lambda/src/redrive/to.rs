@@ -5,7 +5,7 @@ use aws_sdk_kinesis::primitives::Blob;
 use millpond_consumer::DeadLetter;
 use millpond_consumer::redrive::{Destination, RedriveError};
 
-use super::payload::payload;
+use super::original::Original;
 use crate::aws::Aws;
 use crate::failure::{AwsError, Request};
 use crate::limits::AWS_BACKOFF;
@@ -30,11 +30,11 @@ impl ToKinesis {
 #[async_trait]
 impl Destination for ToKinesis {
     async fn send(&self, letter: &DeadLetter) -> Result<(), RedriveError> {
-        let data = payload(letter)?;
-        let key = partition_key_of(letter.partition_key.as_ref(), &letter.dedupe_id);
+        let Original { payload, key } = Original::of(letter)?;
+        let key = partition_key_of(key.as_ref(), &letter.dedupe_id);
         let request = Request { action: "kinesis:PutRecord", what: &self.stream };
         let put = request.lasting(self.aws.environment(), AWS_BACKOFF, || async {
-            let put = self.client.put_record().partition_key(&key).data(Blob::new(data.clone()));
+            let put = self.client.put_record().partition_key(&key).data(Blob::new(payload.clone()));
             let put = if self.stream.starts_with("arn:") {
                 put.stream_arn(&self.stream)
             } else {
@@ -65,7 +65,8 @@ impl ToSqs {
 #[async_trait]
 impl Destination for ToSqs {
     async fn send(&self, letter: &DeadLetter) -> Result<(), RedriveError> {
-        let body = String::from_utf8(payload(letter)?.into()).map_err(|_| {
+        let Original { payload, key } = Original::of(letter)?;
+        let body = String::from_utf8(payload.into()).map_err(|_| {
             RedriveError::Refused(format!("letter {}: SQS takes text only", letter.dedupe_id))
         })?;
         let request = Request { action: "sqs:SendMessage", what: &self.url };
@@ -73,7 +74,7 @@ impl Destination for ToSqs {
             let mut send = self.client.send_message().queue_url(&self.url).message_body(&body);
             if self.url.ends_with(".fifo") {
                 send = send
-                    .message_group_id(group_of(letter.partition_key.as_ref(), &letter.dedupe_id))
+                    .message_group_id(group_of(key.as_ref(), &letter.dedupe_id))
                     .message_deduplication_id(format!("redrive-{}", letter.dedupe_id));
             }
             send.send().await.map_err(|error| request.error(&error))
