@@ -6,6 +6,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+/// Variables that cargo sets for a program that it runs, and that build scripts look at.
+const OWN_VARIABLES: [&str; 7] = [
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_LINKS",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+];
+
 /// The project's root directory.
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -43,6 +54,11 @@ impl Workspace {
             .env_remove("AWS_WEB_IDENTITY_TOKEN_FILE")
             .env_remove("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
             .env_remove("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+        // What cargo has set for this tool. Build scripts that look at it (`ring`'s does) would run again, and half of the
+        // dependencies be built anew, each time that cargo is called by this tool after it was called by hand.
+        for variable in OWN_VARIABLES {
+            command.env_remove(variable);
+        }
         command
     }
 

@@ -29,6 +29,9 @@ pub const SQS_BYTES_MAX: usize = 1_024 * 1_024;
 /// Longest message group, in characters.
 pub const SQS_GROUP_MAX: usize = 128;
 
+/// How long a letter that is looked at, or brought back, cannot be received by others: a minute.
+pub const REDRIVE_VISIBILITY_SECONDS: i32 = 60;
+
 /// How often a request to AWS, or the part of a batch that failed, is tried: 5 times, with waits up to 50, 100, 200 and
 /// 400 ms.
 pub const AWS_BACKOFF: Backoff =

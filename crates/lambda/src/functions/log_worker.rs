@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use millpond_consumer::limits::{ATTEMPTS_DEFAULT, ATTEMPTS_MAX};
 use millpond_log::{
-    ConsumerOptions, Failure, GroupConfig, Handler, Log, Poison, Record, RunEnd, RunOptions,
-    TopicName, Until,
+    ConsumerOptions, Failure, GroupConfig, Handler, Log, LogError, Poison, Record, RunEnd,
+    RunOptions, TopicConfig, TopicName, Until,
 };
 use millpond_store::Environment;
 use serde::Serialize;
@@ -74,6 +74,8 @@ pub enum LogEnd {
     Busy,
     /// The next invocation is on its way.
     Continued,
+    /// Not one record could be handled, and attempts failed: the schedule tries again.
+    Stuck,
 }
 
 /// The same handler for every run.
@@ -92,7 +94,7 @@ impl<H: Handler> Handler for Shared<H> {
 
 impl<H: Handler> LogWorker<H> {
     /// A worker of the group `MILLPOND_GROUP` in the topic `MILLPOND_TOPIC`. When the group is not there yet, it is made: with
-    /// `MILLPOND_DEAD_LETTERS=log:TOPIC`, records go there after `MILLPOND_ATTEMPTS`; without, a record that cannot be handled
+    /// `MILLPOND_DEAD_LETTERS=log:TOPIC`, records go there after `MILLPOND_ATTEMPTS` (the topic is made when there is none); without, a record that cannot be handled
     /// blocks its partition.
     ///
     /// # Errors
@@ -151,6 +153,21 @@ impl<H: Handler> LogWorker<H> {
         .await
     }
 
+    /// Makes the topic for dead letters, when the settings name one that is not there yet.
+    async fn make_dead_letters(&self) -> Result<(), InvokeError> {
+        let Poison::DeadLetter { topic: Some(name), .. } = &self.config.poison else {
+            return Ok(());
+        };
+        match self.log.topic(name.as_str()).await {
+            Err(LogError::UnknownTopic { .. }) => {
+                tracing::info!(topic = name.as_str(), "a topic is not there yet, and is made");
+                self.log.create(name.as_str(), TopicConfig::with_partitions(1)).await?;
+            }
+            found => drop(found?),
+        }
+        Ok(())
+    }
+
     /// Handles one invocation, whatever its event.
     ///
     /// # Errors
@@ -159,6 +176,7 @@ impl<H: Handler> LogWorker<H> {
         let began = self.environment.clock.monotonic();
         let time = invocation.remaining(self.environment.now()).mul_f64(RUN_SHARE);
         let topic = self.log.topic(&self.topic).await?;
+        self.make_dead_letters().await?;
         let options = ConsumerOptions { group: self.config.clone(), ..ConsumerOptions::default() };
         let consumer = topic.consumer(&self.group, options).await?;
         let time = time.saturating_sub(self.environment.clock.monotonic().since(began));
@@ -172,6 +190,17 @@ impl<H: Handler> LogWorker<H> {
         let state = match report.end {
             RunEnd::Done => LogEnd::Done,
             RunEnd::Busy { .. } => LogEnd::Busy,
+            // An invocation after the other that gets nowhere would only cost.
+            RunEnd::Deadline | RunEnd::Stopped
+                if report.handled + report.buried == 0 && report.failures > 0 =>
+            {
+                tracing::warn!(
+                    topic = self.topic,
+                    failures = report.failures,
+                    "nothing is handled"
+                );
+                LogEnd::Stuck
+            }
             RunEnd::Deadline | RunEnd::Stopped => {
                 self.invoker.invoke(CONTINUE).await.map_err(InvokeError::Continuation)?;
                 LogEnd::Continued

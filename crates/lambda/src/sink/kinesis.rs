@@ -90,9 +90,9 @@ fn fates(answer: &PutRecordsOutput) -> Vec<Fate> {
 }
 
 /// The source's own key where it can be one here, and else the letter's id: any key spreads.
-fn partition_key(letter: &Letter) -> String {
+pub(crate) fn partition_key_of(key: Option<&String>, id: &str) -> String {
     let usable = |key: &&String| !key.is_empty() && key.chars().count() <= PARTITION_KEY_MAX;
-    letter.group.as_ref().filter(usable).unwrap_or(&letter.dedupe_id).clone()
+    key.filter(usable).map_or_else(|| id.to_owned(), String::clone)
 }
 
 #[async_trait]
@@ -102,7 +102,10 @@ impl Sink for KinesisSink {
     }
 
     async fn put(&self, letters: Vec<Letter>) -> Vec<Result<SinkReceipt, SinkError>> {
-        let entry = |letter: Letter| Entry { key: partition_key(&letter), data: letter.body };
+        let entry = |letter: Letter| Entry {
+            key: partition_key_of(letter.group.as_ref(), &letter.dedupe_id),
+            data: letter.body,
+        };
         let entries = letters.into_iter().map(entry).collect();
         batches::deliver(self, entries, BOUNDS, &self.environment).await
     }
@@ -137,10 +140,7 @@ mod tests {
 
     #[test]
     fn keys_that_cannot_be_a_partition_key_give_way_to_the_letters_id() {
-        let key = |group: Option<&str>| {
-            let (dedupe_id, group) = ("id".to_owned(), group.map(str::to_owned));
-            partition_key(&Letter { dedupe_id, group, body: Bytes::new() })
-        };
+        let key = |key: Option<&str>| partition_key_of(key.map(str::to_owned).as_ref(), "id");
         assert_eq!(key(Some("customer 7")), "customer 7");
         assert_eq!(key(Some(&"ü".repeat(256))), "ü".repeat(256));
         for none in [None, Some(""), Some("x".repeat(257).as_str())] {

@@ -112,11 +112,11 @@ fn sendable(body: &str) -> Cow<'_, str> {
 }
 
 /// The source's own key where it can be a message group, and else the letter's id.
-fn group(letter: &Letter) -> String {
+pub(crate) fn group_of(key: Option<&String>, id: &str) -> String {
     let usable = |key: &&String| {
         (1..=SQS_GROUP_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    letter.group.as_ref().filter(usable).unwrap_or(&letter.dedupe_id).clone()
+    key.filter(usable).map_or_else(|| id.to_owned(), String::clone)
 }
 
 #[async_trait]
@@ -128,7 +128,7 @@ impl Sink for SqsSink {
     async fn put(&self, letters: Vec<Letter>) -> Vec<Result<SinkReceipt, SinkError>> {
         let entry = |letter: Letter| Entry {
             body: sendable(&String::from_utf8_lossy(&letter.body)).into_owned(),
-            group: group(&letter),
+            group: group_of(letter.group.as_ref(), &letter.dedupe_id),
             dedupe_id: letter.dedupe_id,
         };
         let entries = letters.into_iter().map(entry).collect();
@@ -141,7 +141,6 @@ impl Sink for SqsSink {
 #[cfg(test)]
 mod tests {
     use aws_sdk_sqs::types::{BatchResultErrorEntry, SendMessageBatchResultEntry};
-    use bytes::Bytes;
 
     use super::*;
 
@@ -187,10 +186,7 @@ mod tests {
 
     #[test]
     fn keys_that_cannot_be_a_group_give_way_to_the_letters_id() {
-        let of = |key: Option<&str>| {
-            let (dedupe_id, key) = ("id".to_owned(), key.map(str::to_owned));
-            group(&Letter { dedupe_id, group: key, body: Bytes::new() })
-        };
+        let of = |key: Option<&str>| group_of(key.map(str::to_owned).as_ref(), "id");
         assert_eq!(of(Some("customer-7")), "customer-7");
         for none in [None, Some(""), Some("with space"), Some("ü"), Some("x".repeat(129).as_str())]
         {

@@ -192,3 +192,40 @@ async fn the_ready_log_consumer_sends_records_on_and_says_what_is_missing() {
     let answer = api.invoke(&json!({}), TIME).await;
     assert_eq!(answer.ok()["handled"], 0);
 }
+
+#[tokio::test]
+async fn a_record_that_cannot_be_handled_is_a_dead_letter_or_waits_for_the_schedule() {
+    let (engine, notes, lambda) = (Engine::start().await, Notes::new(), LambdaApi::start().await);
+    let log = Log::new(&engine.ground);
+    let topic = log.create("events", TopicConfig::with_partitions(1)).await.unwrap();
+    for payload in ["this is not a number", "1"] {
+        topic.append(NewRecord::new(payload)).await.unwrap();
+    }
+    let start = |group: &str| {
+        notes
+            .start("trial::slow_log_function")
+            .store(&engine.endpoint())
+            .set("AWS_ENDPOINT_URL_LAMBDA", &lambda.endpoint())
+            .set("MILLPOND_TOPIC", "events")
+            .set("MILLPOND_GROUP", group)
+    };
+    let api = RuntimeApi::start().await;
+    let blocked = start("blocked").start(&api);
+    let answer = api.invoke(&json!({}), SHORT).await;
+    assert_eq!((&answer.ok()["state"], &answer.ok()["handled"]), (&json!("stuck"), &json!(0)));
+    assert!(lambda.invoked().is_empty(), "it does not run for ever in vain");
+    drop(blocked);
+
+    let api = RuntimeApi::start().await;
+    let _burying = start("burying")
+        .set("MILLPOND_DEAD_LETTERS", "log:dead")
+        .set("MILLPOND_ATTEMPTS", "2")
+        .start(&api);
+    let answer = api.invoke(&json!({}), TIME).await;
+    let expected =
+        json!({ "state": "done", "handled": 1, "failures": 2, "buried": 1, "missed": 0 });
+    assert_eq!(*answer.ok(), expected);
+    let dead = log.topic("dead").await.unwrap().read(0, 0, 10).await.unwrap();
+    assert_eq!(dead.records.len(), 1);
+    assert_eq!(dead.records[0].payload, "this is not a number");
+}

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use aws_sdk_kinesis::primitives::Blob;
 use bytes::Bytes;
-use millpond_consumer::sink::{Letter, Sink as _, SinkError};
+use millpond_consumer::redrive::Which;
+use millpond_consumer::sink::{Letter, MemorySink, Sink as _, SinkError};
 use millpond_consumer::{Consumer, DeadLetter, Message, Outcome, Reason, Spill, StoreState};
 use millpond_dynamodb::Objects;
+use millpond_lambda::redrive::{SqsLetters, ToKinesis, ToSqs};
 use millpond_lambda::{KinesisSink, SqsSink};
 use millpond_store::MemoryStore;
 use serde_json::Value;
@@ -147,4 +149,79 @@ async fn a_sink_that_is_not_there_is_a_wrong_set_up() {
             matches!(&error, SinkError::Misconfigured { remedy, .. } if remedy.contains("create it"))
         );
     }
+}
+
+#[tokio::test]
+#[ignore = "needs moto: `cargo xtask moto --run -- cargo test …`"]
+async fn letters_in_sqs_are_listed_and_brought_back_byte_for_byte() {
+    let cloud = Cloud::connect().await;
+    let (source, arn) = cloud.stream("again").await;
+    let dead = cloud.queue("dead").await;
+    let back = cloud.queue("back-fifo").await;
+    for n in [1, 2, 3] {
+        put(&cloud, &source, &format!("key-{n}"), format!("{{ \"n\" : {n} }}")).await;
+    }
+    put(&cloud, &source, "key-4", "not JSON").await;
+    let store = Arc::new(MemoryStore::new(&cloud.environment));
+    let aws = cloud.aws();
+    let consumer = Consumer::builder("moto")
+        .one("even", only_even)
+        .state(StoreState::new(store, &cloud.environment))
+        .dead_letters(SqsSink::new(&aws, &dead))
+        .build()
+        .unwrap();
+    let event = cloud.event_of(&source, &arn).await;
+    let deadline = cloud.environment.now().plus(Duration::from_secs(60));
+    let (_, report) = consumer.handle(event.to_string().as_bytes(), deadline).await.unwrap();
+    assert_eq!(report.dead_total(), 3, "{report:?}");
+
+    let letters = SqsLetters::new(&aws, &dead);
+    let unusable = Which { reasons: vec![Reason::Unusable], ..Which::default() };
+    let redriven =
+        letters.redrive(&ToKinesis::new(&aws, &source), &unusable, None, 100).await.unwrap();
+    assert_eq!((redriven.sent, redriven.skipped, redriven.failed), (1, 2, vec![]));
+    let records = cloud.records_of(&source).await;
+    let last = records.last().unwrap();
+    assert_eq!((last.data().as_ref(), last.partition_key()), (&b"not JSON"[..], Some("key-4")));
+
+    // The others cannot be received for a minute: what listed them again would wait for as long.
+    assert!(letters.list(&Which::default(), 100).await.unwrap().is_empty());
+    let attributes = cloud.sqs().get_queue_attributes().queue_url(&dead);
+    let hidden = aws_sdk_sqs::types::QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
+    let found = attributes.attribute_names(hidden.clone()).send().await.unwrap();
+    assert_eq!(found.attributes().unwrap()[&hidden], "2", "they are still there");
+
+    let letter = Letter {
+        dedupe_id: "id".into(),
+        group: None,
+        body: DeadLetter::decode(&one_letter(&consumer, &cloud).await).unwrap().encode(),
+    };
+    SqsSink::new(&aws, &dead).put(vec![letter]).await.remove(0).unwrap();
+    let all = Which::default();
+    let redriven = letters.redrive(&ToSqs::new(&aws, &back), &all, None, 100).await.unwrap();
+    assert_eq!(redriven.sent, 1, "{redriven:?}");
+    let back = cloud.messages_of(&back).await;
+    assert_eq!(back, [(r#"{ "n" : 7 }"#.to_owned(), Some("key-7".to_owned()))]);
+}
+
+/// A letter that a consumer wrote.
+async fn one_letter(consumer: &Consumer, cloud: &Cloud) -> Vec<u8> {
+    let record = crate::support::events::kinesis_record(
+        crate::support::events::STREAM,
+        "7",
+        "key-7",
+        br#"{ "n" : 7 }"#,
+    );
+    let sink = MemorySink::new();
+    let store = Arc::new(MemoryStore::new(&cloud.environment));
+    let other = Consumer::builder(consumer.name())
+        .one("even", only_even)
+        .state(StoreState::new(store, &cloud.environment))
+        .dead_letters(sink.clone())
+        .build()
+        .unwrap();
+    let event = serde_json::json!({ "Records": [record] }).to_string();
+    let deadline = cloud.environment.now().plus(Duration::from_secs(60));
+    other.handle(event.as_bytes(), deadline).await.unwrap();
+    sink.letters().remove(0).encode().to_vec()
 }
