@@ -13,12 +13,13 @@ fn run(settings: Settings) -> String {
     runtime.block_on(simulate(settings))
 }
 
-/// Seeds that once failed, kept for ever.
-const KEPT: &[u64] = &[];
+/// Seeds that once failed, kept for ever. 77: a careful run went on after it could not note that a message was done, was
+/// killed by another, and blamed the first.
+const KEPT: &[u64] = &[77];
 
 #[test]
 fn seeded_histories_end_as_the_model_says() {
-    for seed in KEPT.iter().copied().chain(0..150) {
+    for seed in KEPT.iter().copied().chain(0..120) {
         run(Settings::of(seed));
     }
 }
@@ -42,5 +43,13 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() {
         let (first, second) = (run(Settings::of(seed)), run(Settings::of(seed)));
         assert!(first.len() > 200);
         assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: `cargo test -p millpond-consumer --test simulation -- --ignored`"]
+fn many_seeded_histories_end_as_the_model_says() {
+    for seed in 1_000..3_000 {
+        run(Settings::of(seed));
     }
 }
