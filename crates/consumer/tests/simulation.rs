@@ -32,7 +32,14 @@ fn every_source_and_every_harm_comes_up() {
         {
             let seed = 10_000 + (at * 4 + more) as u64;
             let partial = true;
-            run(Settings { source, harm, partial, retries_max: None, ..Settings::of(seed) });
+            run(Settings {
+                source,
+                harm,
+                partial,
+                retries_max: None,
+                age_max: None,
+                ..Settings::of(seed)
+            });
         }
     }
 }
