@@ -76,10 +76,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
             String::from_utf8_lossy(&response)
         );
         let response: serde_json::Value = serde_json::from_slice(&response)?;
-        let Some(lowest) = response["batchItemFailures"][0]["itemIdentifier"].as_str() else {
-            break;
-        };
-        records.retain(|record| record["kinesis"]["sequenceNumber"].as_str() >= Some(lowest));
+        let lowest = response.pointer("/batchItemFailures/0/itemIdentifier");
+        let Some(lowest) = lowest.and_then(serde_json::Value::as_str) else { break };
+        records.retain(|record| {
+            let sequence = record.pointer("/kinesis/sequenceNumber");
+            sequence.and_then(serde_json::Value::as_str) >= Some(lowest)
+        });
     }
     for letter in dead.letters() {
         let record = letter.record.as_deref().unwrap_or("a record");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use millpond_store::Backoff;
+
 /// Longest name of a consumer, in bytes: it is part of every key.
 pub const NAME_BYTES_MAX: usize = 128;
 
@@ -79,6 +81,14 @@ pub const STATE_ROWS_MAX: usize = 1_000_000;
 
 /// How often a write is tried again over what others wrote.
 pub const CONFLICTS_MAX: u32 = 8;
+
+/// How a write of state that failed for the moment is tried again, beyond what the store does by itself: three times more,
+/// within 0.35 seconds.
+pub const SAVE_BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(50),
+    longest: Duration::from_millis(200),
+    attempts_max: 4,
+};
 
 /// How many rows are read at a time where keys are not a range.
 pub const GETS_AT_A_TIME: usize = 32;

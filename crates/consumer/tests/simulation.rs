@@ -13,12 +13,14 @@ fn run(settings: Settings) -> String {
     runtime.block_on(simulate(settings))
 }
 
-/// Seeds that once failed, kept for ever.
-const KEPT: &[u64] = &[];
+/// Seeds that once failed, kept for ever. 77: a careful run went on after it could not note that a message was done, was
+/// killed by another, and blamed the first. 2147: a message that was known for a killer, and had to wait for its turn, was
+/// charged once more for the kill that nobody was known for.
+const KEPT: &[u64] = &[77, 2_147];
 
 #[test]
 fn seeded_histories_end_as_the_model_says() {
-    for seed in KEPT.iter().copied().chain(0..150) {
+    for seed in KEPT.iter().copied().chain(0..120) {
         run(Settings::of(seed));
     }
 }
@@ -31,7 +33,14 @@ fn every_source_and_every_harm_comes_up() {
         {
             let seed = 10_000 + (at * 4 + more) as u64;
             let partial = true;
-            run(Settings { source, harm, partial, retries_max: None, ..Settings::of(seed) });
+            run(Settings {
+                source,
+                harm,
+                partial,
+                retries_max: None,
+                age_max: None,
+                ..Settings::of(seed)
+            });
         }
     }
 }
@@ -42,5 +51,13 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() {
         let (first, second) = (run(Settings::of(seed)), run(Settings::of(seed)));
         assert!(first.len() > 200);
         assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: `cargo test -p millpond-consumer --test simulation -- --ignored`"]
+fn many_seeded_histories_end_as_the_model_says() {
+    for seed in 1_000..3_000 {
+        run(Settings::of(seed));
     }
 }

@@ -21,8 +21,14 @@ async fn run(settings: Settings) {
 async fn histories_end_as_the_model_says() {
     for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
         let settings = Settings::of(30_000 + at as u64);
-        let settings =
-            Settings { source, harm: Harm::None, messages: 15, retries_max: None, ..settings };
+        let settings = Settings {
+            source,
+            harm: Harm::None,
+            messages: 15,
+            retries_max: None,
+            age_max: None,
+            ..settings
+        };
         Box::pin(run(settings)).await;
     }
 }
@@ -31,8 +37,14 @@ async fn histories_end_as_the_model_says() {
 async fn killed_processes_and_store_faults_lose_nothing() {
     for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
         let settings = Settings::of(31_000 + at as u64);
-        let settings =
-            Settings { source, harm: Harm::Both, messages: 15, retries_max: None, ..settings };
+        let settings = Settings {
+            source,
+            harm: Harm::Both,
+            messages: 15,
+            retries_max: None,
+            age_max: None,
+            ..settings
+        };
         Box::pin(run(settings)).await;
     }
 }

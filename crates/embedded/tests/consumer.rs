@@ -31,8 +31,15 @@ async fn killed_processes_and_store_faults_lose_nothing() {
     for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
         let settings = Settings::of(21_000 + at as u64);
         let (harm, messages) = (Harm::Both, settings.messages.min(25));
-        let settings =
-            Settings { source, harm, messages, partial: true, retries_max: None, ..settings };
+        let settings = Settings {
+            source,
+            harm,
+            messages,
+            partial: true,
+            retries_max: None,
+            age_max: None,
+            ..settings
+        };
         Box::pin(run(settings)).await;
     }
 }

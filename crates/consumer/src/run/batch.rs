@@ -1,7 +1,7 @@
 //! A batch while it is worked on.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use millpond_store::Timestamp;
@@ -27,6 +27,8 @@ pub(super) struct Batch<'a> {
     /// What was counted while handlers ran.
     pub tasks: Mutex<BTreeMap<String, TaskReport>>,
     pub saved: AtomicUsize,
+    /// Nothing more is to run in this delivery.
+    pub stopped: AtomicBool,
     /// What went wrong while handlers ran, and whether it stays until somebody corrects the set-up.
     noted: Mutex<Vec<(String, bool)>>,
 }
@@ -57,6 +59,7 @@ pub(crate) async fn run(
         markers: Vec::new(),
         tasks: Mutex::default(),
         saved: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
         noted: Mutex::default(),
     };
     if batch.entries.is_empty() {

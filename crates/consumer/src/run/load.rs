@@ -33,7 +33,8 @@ impl Batch<'_> {
         self.skip_duplicates(report).await?;
         self.careful = self.entries.iter().any(|entry| {
             let progress = entry.progress();
-            progress.suspect && !progress.is_settled(self.settings)
+            let dangerous = progress.suspect || progress.state.kills > 0;
+            dangerous && !progress.is_settled(self.settings)
         });
         report.careful = self.careful;
         Ok(())
@@ -161,10 +162,12 @@ fn adopt(entry: &Entry, row: Option<Stored>) {
 fn recover(settings: &Settings, entry: &Entry, report: &mut Report) {
     let mut progress = entry.progress();
     rename(settings, &mut progress);
-    progress.lost = progress.suspect && progress.state.running.is_none();
+    let known = progress.state.running.is_some() || progress.state.kills > 0;
+    progress.lost = progress.suspect && !known;
     if let Some(name) = progress.state.running.take() {
         // The call that was noted, and the one before it that made this delivery careful.
         let made = 1 + u32::from(std::mem::take(&mut progress.state.lost));
+        progress.state.kills = progress.state.kills.saturating_add(1);
         let running = settings.aliases.get(&name).map_or(name, ToString::to_string);
         let counts = report.tasks.entry(running.clone()).or_default();
         counts.kills += 1;

@@ -1,6 +1,7 @@
 //! Runs the handlers: along chains for each message, then for all at once.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -132,6 +133,9 @@ impl Batch<'_> {
 
     /// Notes that a call begins; in a careful run also in the store. Nothing when that fails: then it must not run.
     async fn begin(&self, task: &Task, entry: &Entry, content: &Arc<Content>) -> Option<Message> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return None;
+        }
         if self.careful {
             {
                 let mut progress = entry.progress();
@@ -232,10 +236,11 @@ impl Batch<'_> {
         }
     }
 
-    /// In a careful run, saves what became of a message at once.
+    /// In a careful run, saves what became of a message at once. When that fails, nothing else runs: were the process
+    /// killed by another, this one would be blamed.
     async fn save_now(&self, entry: &Entry) {
-        if self.careful {
-            self.save_one(entry).await;
+        if self.careful && !self.save_one(entry).await {
+            self.stopped.store(true, Ordering::Relaxed);
         }
     }
 
@@ -250,7 +255,7 @@ impl Batch<'_> {
         let mut saved = self.settings.state.save(&self.address(&scope), changes).await;
         match saved.pop() {
             Some(Ok(stored)) => {
-                self.saved.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.saved.fetch_add(1, Ordering::Relaxed);
                 let mut progress = entry.progress();
                 progress.state = stored.state.clone();
                 progress.base = Some(stored);

@@ -65,6 +65,8 @@ pub struct MessageState {
     pub running: Option<String>,
     /// An earlier delivery of its batch was killed, and nobody knows by which message.
     pub lost: bool,
+    /// How often it is known to have killed its process: then it runs alone.
+    pub kills: u32,
     /// It is finished, and with the dead letters.
     pub dead: Option<Reason>,
     /// The last delivery that ended as it should, where the source counts deliveries.
@@ -93,6 +95,7 @@ impl MessageState {
         }
         merged.running.clone_from(&now.running);
         merged.lost = now.lost;
+        merged.kills = current.kills.max(now.kills);
         merged.dead = current.dead.or(now.dead);
         merged.seen = current.seen.max(now.seen);
         merged

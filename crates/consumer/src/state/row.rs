@@ -7,6 +7,7 @@
 //! | `tasks` | text | JSON: for each task by name `s` status (missing: pending), `n` attempts, `e` last error, `p` steps done, `d` due, ms since 1970 |
 //! | `run` | text | the task that was about to run, in a careful run |
 //! | `lost` | number | 1: an earlier delivery was killed by nobody knows which message |
+//! | `kills` | number | how often it is known to have killed its process |
 //! | `dead` | text | why the message is with the dead letters |
 //! | `seen` | number | the last delivery that ended as it should (queues) |
 
@@ -32,8 +33,10 @@ pub(super) fn encode(state: &MessageState, now: Timestamp) -> Attributes {
     if let Some(reason) = state.dead {
         attributes.set("dead", reason.name());
     }
-    if state.seen > 0 {
-        attributes.set("seen", i64::from(state.seen));
+    for (name, number) in [("kills", state.kills), ("seen", state.seen)] {
+        if number > 0 {
+            attributes.set(name, i64::from(number));
+        }
     }
     attributes
 }
@@ -58,18 +61,16 @@ pub(super) fn decode(attributes: &Attributes) -> Result<MessageState, String> {
         None => None,
         Some(name) => Some(Reason::from_name(&name).ok_or("its reason is unknown")?),
     };
-    let seen = match attributes.get("seen") {
-        None => 0,
-        Some(Value::Number(seen)) => u32::try_from(*seen).map_err(|_| "`seen` is out of range")?,
-        Some(_) => return Err("`seen` is not a number".into()),
+    let number = |name| match attributes.get(name) {
+        None => Ok(0),
+        Some(Value::Number(number)) => {
+            u32::try_from(*number).map_err(|_| format!("{name:?} is out of range"))
+        }
+        Some(_) => Err(format!("{name:?} is not a number")),
     };
-    Ok(MessageState {
-        tasks,
-        running: text("run")?,
-        lost: attributes.get("lost").is_some(),
-        dead,
-        seen,
-    })
+    let (kills, seen) = (number("kills")?, number("seen")?);
+    let (running, lost) = (text("run")?, attributes.get("lost").is_some());
+    Ok(MessageState { tasks, running, lost, kills, dead, seen })
 }
 
 #[cfg(test)]
@@ -97,9 +98,15 @@ mod tests {
         );
         let tasks = proptest::collection::btree_map(".{1,12}", task, 0..4);
         let dead = (0..6_usize).prop_map(|at| Reason::ALL.get(at).copied());
-        (tasks, proptest::option::of("[a-z]{1,9}"), any::<bool>(), dead, any::<u32>()).prop_map(
-            |(tasks, running, lost, dead, seen)| MessageState { tasks, running, lost, dead, seen },
-        )
+        (tasks, proptest::option::of("[a-z]{1,9}"), any::<bool>(), dead, any::<[u32; 2]>())
+            .prop_map(|(tasks, running, lost, dead, [kills, seen])| MessageState {
+                tasks,
+                running,
+                lost,
+                kills,
+                dead,
+                seen,
+            })
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use millpond_store::limits::EACH_WRITES_MAX;
 use millpond_store::{
     Environment, Expect, Expiry, Item, Key, Partition, Query, SortKey, SortRange, Store,
-    StoreError, Write, collect,
+    StoreError, Version, Write, collect,
 };
 
 use super::duplicates::{self, Known};
@@ -17,7 +17,7 @@ use super::marker::{self, Marker, Open, Span};
 use super::message::MessageState;
 use super::{Address, Change, State, StateError, Stored, row};
 use crate::limits::{
-    CONFLICTS_MAX, GETS_AT_A_TIME, MARKER_KEPT, MARKERS_SEEN_MAX, SAVES_AT_A_TIME,
+    CONFLICTS_MAX, GETS_AT_A_TIME, MARKER_KEPT, MARKERS_SEEN_MAX, SAVE_BACKOFF, SAVES_AT_A_TIME,
     STATE_KEPT_DEFAULT, STATE_ROWS_MAX,
 };
 use crate::position::{Position, RecordKey};
@@ -162,7 +162,7 @@ impl StoreState {
                 Err(error) => set(&mut outcomes, at, Err(error.into())),
             }
         }
-        for _ in 0..CONFLICTS_MAX {
+        for round in 1..=CONFLICTS_MAX {
             if waiting.is_empty() {
                 break;
             }
@@ -171,7 +171,7 @@ impl StoreState {
                 Ok(answers) => answers,
                 Err(error) => vec![Err(error); waiting.len()],
             };
-            let mut again = Vec::new();
+            let (mut again, mut failed) = (Vec::new(), false);
             for ((at, write, state), answer) in waiting.into_iter().zip(answers) {
                 let Some(change) = changes.get(at) else { continue };
                 match answer {
@@ -186,12 +186,24 @@ impl StoreState {
                             Err(error) => set(&mut outcomes, at, Err(error)),
                         }
                     }
-                    // The same write again: a store knows it by its version.
-                    Err(StoreError::UnknownOutcome { .. }) => again.push((at, write, state)),
-                    Err(error) => set(&mut outcomes, at, Err(error.into())),
+                    // The same write again: a store knows it by its version. A row that is not saved makes a careful run
+                    // blame a message that did nothing.
+                    Err(error) => {
+                        if error.is_transient() {
+                            again.push((at, write, state));
+                            failed = true;
+                        }
+                        set(&mut outcomes, at, Err(error.into()));
+                    }
                 }
             }
             waiting = again;
+            if failed {
+                let Some(wait) = SAVE_BACKOFF.wait(round, self.environment.rng.as_ref()) else {
+                    break;
+                };
+                self.environment.clock.sleep(wait).await;
+            }
         }
         let contended =
             |change: &Change| StateError::Contended { position: change.position.to_string() };
@@ -251,6 +263,24 @@ impl StoreState {
         let key = key(address, open.sort.clone())?;
         let write = Write::put(key, open.encode(now)?, expect, open.version);
         Ok(write.expires(Expiry::at(now.plus(MARKER_KEPT))))
+    }
+}
+
+/// A write that met what an earlier try of the same writer had written, whose answer was lost, is applied: in the version of
+/// that try, if it was another.
+fn known_again(
+    written: Result<(), StoreError>,
+    tried: &[Version],
+) -> Result<Option<Version>, StoreError> {
+    match written {
+        Err(StoreError::Conflict(conflicts)) => {
+            let current = conflicts.first().current.as_ref().map(|item| item.version);
+            match current.filter(|version| tried.contains(version)) {
+                Some(version) => Ok(Some(version)),
+                None => Err(StoreError::Conflict(conflicts)),
+            }
+        }
+        other => other.map(|()| None),
     }
 }
 
@@ -338,6 +368,7 @@ impl State for StoreState {
         let mut others: Vec<Open> = page.items.iter().map(Open::decode).collect();
         others.retain(|open| open.touches(&span));
         let mut expect = Expect::Absent;
+        let mut tried = Vec::new();
         for _ in 0..CONFLICTS_MAX {
             if let Some(own) = others.iter().find(|open| open.sort == sort) {
                 expect = Expect::Version(own.version);
@@ -351,8 +382,11 @@ impl State for StoreState {
                 first: Some(first.clone()),
                 last: Some(far.unwrap_or_else(|| last.clone())),
             };
-            match self.store.write(self.marker_write(address, &own, expect)?).await {
-                Ok(()) => {
+            tried.push(own.version);
+            let written = self.store.write(self.marker_write(address, &own, expect)?).await;
+            match known_again(written, &tried) {
+                Ok(version) => {
+                    let own = Open { version: version.unwrap_or(own.version), ..own };
                     let suspect = !others.is_empty();
                     others.retain(|open| open.sort != sort);
                     others.push(own.clone());

@@ -315,6 +315,34 @@ async fn hooks_run_around_a_batch_and_a_failing_first_one_counts_nothing() {
     assert!(!world.deliver(&again, &stream([5])).await.1.careful);
 }
 
+#[tokio::test]
+async fn a_batch_is_summed_up_for_logs_and_metrics() {
+    let world = World::new();
+    let plan = |message: &Message| match message.value().unwrap()["n"].as_u64().unwrap() {
+        1 => Outcome::retry("no"),
+        2 => Outcome::reject("bad"),
+        _ => Outcome::Done,
+    };
+    let consumer = world.planned(plan).build().unwrap();
+    let (_, report) = world.deliver(&consumer, &stream(1..=5)).await;
+    let metrics: BTreeMap<_, _> = report.metrics().into_iter().collect();
+    let of = |name: &str| metrics[name];
+    assert_eq!(
+        (of("consumer_messages"), of("consumer_finished"), of("consumer_unfinished")),
+        (5, 4, 1)
+    );
+    assert_eq!(
+        (of("consumer_calls"), of("consumer_retries"), of("consumer_dead_letters")),
+        (5, 1, 1)
+    );
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(
+        (json["consumer"].as_str(), json["dead"]["rejected"].as_u64()),
+        (Some("orders"), Some(1))
+    );
+    assert_eq!(json["tasks"]["index"]["done"], 3);
+}
+
 fn counts<const N: usize>(of: [(&str, usize); N]) -> BTreeMap<String, usize> {
     of.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }

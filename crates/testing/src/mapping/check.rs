@@ -48,7 +48,9 @@ pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink,
 
 /// Whether a message is rejected by one task and exhausts another.
 fn both(plan: &Plan, n: u64) -> bool {
-    let never = |task| plan.of(n, task) == super::plan::Behaviour::Never;
+    let never = |task| {
+        matches!(plan.of(n, task), super::plan::Behaviour::Never | super::plan::Behaviour::Kills)
+    };
     plan.fate(n) == Fate::Dead(Reason::Rejected) && ONES.into_iter().chain([ALL]).any(never)
 }
 

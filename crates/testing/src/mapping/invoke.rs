@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_consumer::{Consumer, MemorySink, Message, Outcome, Report, StoreState};
+use millpond_consumer::{Consumer, Message, Outcome, Report, StoreState};
 use millpond_store::{Environment, Rng};
 use tokio::sync::Notify;
 
 use super::plan::{Plan, Truth, Way};
 use super::settings::Settings;
+use super::sink::FlakySink;
 
 /// How long an invocation may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -117,7 +118,7 @@ pub struct Deployment {
     pub settings: Settings,
     pub environment: Environment,
     pub state: StoreState,
-    pub sink: MemorySink,
+    pub sink: FlakySink,
 }
 
 impl Deployment {

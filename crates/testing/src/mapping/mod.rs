@@ -1,6 +1,6 @@
 //! A simulator of Lambda's event source mappings, which drives a consumer over histories that a seed decides: what is
-//! delivered when and how it is cut, which handlers fail, panic, hang or kill the process, which requests to the store go
-//! wrong. What becomes of each message is held against a [sequential model](plan). The same seed gives the same trace,
+//! delivered when and how it is cut, which handlers fail, panic, hang or kill the process, which requests to the store and
+//! letters to the sink go wrong. What becomes of each message is held against a [sequential model](plan). The same seed gives the same trace,
 //! byte for byte.
 //!
 //! Of a stream: retries, halving, partial responses, batches that are cut anew, several batches of a shard at a time
@@ -12,6 +12,7 @@ mod invoke;
 mod plan;
 mod queue;
 mod settings;
+mod sink;
 mod stream;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::pace::{Watched, in_virtual_time};
 use invoke::{Deployment, Function};
 use plan::{Plan, Truth};
 pub use settings::{Harm, Settings, Source};
+use sink::FlakySink;
 
 /// Runs the history of a seed over a store in memory and checks it. Returns its trace.
 pub async fn simulate(settings: Settings) -> String {
@@ -50,8 +52,11 @@ pub async fn simulate_on(
     let function = Function::new(environment, &chance, &settings, truth.clone());
     let own = Environment { clock: Arc::new(clock.clone()), ..chance.clone() };
     let state = StoreState::new(Arc::clone(&faulty) as _, &own);
+    let chance_of_failure = if settings.faults().is_some() { 0.2 } else { 0.0 };
+    let flaky =
+        FlakySink { inner: sink.clone(), rng: Arc::clone(&chance.rng), chance: chance_of_failure };
     let deployment =
-        Deployment { plan: plan.clone(), settings, environment: own, state, sink: sink.clone() };
+        Deployment { plan: plan.clone(), settings, environment: own, state, sink: flaky };
     if let Some(rates) = settings.faults() {
         faulty.follow(FaultPlan::Chance(rates));
     }

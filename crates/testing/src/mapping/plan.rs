@@ -22,6 +22,8 @@ pub enum Behaviour {
     Fails(u32, Way),
     /// Always fails.
     Never,
+    /// Always kills the process.
+    Kills,
     /// Rejects the message.
     Rejects,
 }
@@ -86,7 +88,8 @@ impl Plan {
         if ONES.into_iter().chain([ALL]).any(|task| of(task) == Behaviour::Rejects) {
             return Fate::Dead(Reason::Rejected);
         }
-        if tasks.into_iter().any(|task| of(task) == Behaviour::Never) {
+        let fails = |task| matches!(of(task), Behaviour::Never | Behaviour::Kills);
+        if tasks.into_iter().any(fails) {
             return Fate::Dead(Reason::Exhausted);
         }
         Fate::Done
@@ -99,7 +102,7 @@ impl Plan {
         }
         Some(match self.of(n, task) {
             Behaviour::Fails(times, _) => times + 1,
-            Behaviour::Never => self.attempts,
+            Behaviour::Never | Behaviour::Kills => self.attempts,
             Behaviour::Rejects => 1,
         })
     }
@@ -150,6 +153,7 @@ fn behaviour(rng: &SeededRng, settings: &Settings, one: bool) -> Behaviour {
         5 if one => Behaviour::Fails(times, Way::Panic),
         6 if one => Behaviour::Fails(1, Way::Hang),
         7 if one && settings.kills() => Behaviour::Fails(times, Way::Kill),
+        8 if one && settings.kills() && rng.chance(0.3) => Behaviour::Kills,
         _ => Behaviour::Fails(0, Way::Retry),
     }
 }
@@ -207,6 +211,7 @@ impl Behaviour {
             },
             Self::Fails(..) => Ok(Outcome::Done),
             Self::Never => Ok(Outcome::retry("never")),
+            Self::Kills => Err(Way::Kill),
             Self::Rejects => Ok(Outcome::reject("planned")),
         }
     }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub retries_max: Option<u32>,
     /// Attempts at a task.
     pub attempts: u32,
+    /// How old records of a stream may become before the mapping gives them up; as old as they like when not given.
+    pub age_max: Option<Duration>,
 }
 
 impl Settings {
@@ -75,6 +77,7 @@ impl Settings {
             partial: source != Source::Stream || rng.chance(0.7),
             retries_max: rng.chance(0.1).then_some(3),
             attempts: 4,
+            age_max: rng.chance(0.05).then(|| Duration::from_secs(30 + rng.below(120))),
         }
     }
 
@@ -97,6 +100,6 @@ impl Settings {
 
     /// Whether every call is to be exactly as the model says.
     pub(super) fn is_exact(&self) -> bool {
-        self.harm == Harm::None && self.retries_max.is_none()
+        self.harm == Harm::None && self.retries_max.is_none() && self.age_max.is_none()
     }
 }

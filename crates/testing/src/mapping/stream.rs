@@ -60,6 +60,8 @@ async fn run_lane(
     mut waiting: VecDeque<u64>,
 ) -> Vec<u64> {
     let mut given_up = Vec::new();
+    // All records are there from the beginning.
+    let began = function.environment.now();
     // Halves of a batch that failed, first half on top.
     let mut halves: Vec<Vec<u64>> = Vec::new();
     let mut tries = 0;
@@ -90,7 +92,9 @@ async fn run_lane(
             Ended::Failed => batch,
         };
         tries += 1;
-        if settings.retries_max.is_some_and(|most| tries > most) {
+        let age = function.environment.now().since(began);
+        let too_old = settings.age_max.is_some_and(|most| age > most);
+        if too_old || settings.retries_max.is_some_and(|most| tries > most) {
             function.truth.note(format_args!("lane {lane} gives up {rest:?}"));
             given_up.extend(rest);
             tries = 0;
