@@ -74,3 +74,31 @@ async fn with_errors_instead_of_partial_responses_the_invocation_fails() {
     api.invoke(&event, TIME).await.ok();
     assert_eq!((notes.count(1), notes.count(2)), (1, 2));
 }
+
+#[tokio::test]
+async fn the_log_has_metrics_and_never_a_message() {
+    let (engine, api) = (Engine::start().await, RuntimeApi::start().await);
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let function = Start::binary(env!("CARGO_BIN_EXE_stream-consumer"))
+        .store(&engine.endpoint())
+        .set("MILLPOND_FORWARD_QUEUE", "orders")
+        .set("RUST_LOG", "trace")
+        .start_logging(&api, &log);
+    let event = kinesis(1, &[json!("kept-to-itself")]);
+    let encoded = event["Records"][0]["kinesis"]["data"].as_str().unwrap().to_owned();
+    assert_eq!(api.invoke(&event, TIME).await.failures(), Vec::<String>::new());
+    drop(function);
+    let log = std::fs::read_to_string(&log).unwrap();
+    let metrics = log.lines().find(|line| line.contains("_aws")).expect("a line of metrics");
+    let metrics: serde_json::Value = serde_json::from_str(metrics).unwrap();
+    assert_eq!(
+        (&metrics["Consumer"], &metrics["consumer_finished"]),
+        (&json!("under-test"), &json!(1))
+    );
+    assert!(log.lines().count() > 20, "the finest level was asked for");
+    for secret in ["kept-to-itself", encoded.as_str()] {
+        let found = log.lines().find(|line| line.contains(secret));
+        assert_eq!(found, None);
+    }
+}

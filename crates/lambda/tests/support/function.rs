@@ -60,6 +60,14 @@ impl Start {
         Function(start.0.stdout(Stdio::null()).spawn().unwrap())
     }
 
+    /// The same, with what it logs in a file.
+    pub fn start_logging(self, api: &RuntimeApi, log: &Path) -> Function {
+        let mut start = self.set("AWS_LAMBDA_RUNTIME_API", &api.address());
+        let log = std::fs::File::create(log).unwrap();
+        start.0.stderr(log.try_clone().unwrap()).stdout(log);
+        Function(start.0.spawn().unwrap())
+    }
+
     /// Starts it, and waits until it ends by itself: whether it ended well, and what it complained of.
     pub async fn output(mut self) -> (bool, String) {
         let output = tokio::task::spawn_blocking(move || self.0.output().unwrap()).await.unwrap();
