@@ -13,6 +13,7 @@ mod dynamodb_local;
 mod metadata;
 mod moto;
 mod report;
+mod server;
 mod sim;
 mod test;
 mod tidy;

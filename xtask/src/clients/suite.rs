@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::install::{Installed, Wanted};
-use super::server::Server;
+use crate::server::Server;
 use crate::workspace::Workspace;
 
 /// A suite takes seconds; on a machine that does ten other things, a minute.
@@ -43,7 +43,7 @@ impl Suite {
         installed: &Installed,
         binary: &Path,
     ) -> Result<usize> {
-        let server = Server::start(workspace, binary)?;
+        let server = Server::start(workspace, binary, &["--test-clock"])?;
         let mut command = installed.command(workspace, self.script);
         command.arg(server.endpoint()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {}", self.script))?;

@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod completions;
+pub mod consumer;
 mod door;
 mod exit;
 mod http_client;
@@ -36,6 +37,8 @@ pub enum Family {
     Sequence(Box<sequence::SequenceArgs>),
     /// Log: topics with offsets, append, read, follow, groups and their lag.
     Log(Box<log::LogArgs>),
+    /// Consumers: what they remember of messages, and their dead letters.
+    Consumer(Box<consumer::ConsumerArgs>),
     /// The store itself: create, verify, policies, sweep, statistics.
     Store(Box<store::StoreArgs>),
     /// Load against a store or any SQS endpoint, with rates and latencies.
@@ -70,6 +73,7 @@ async fn start(family: Family) -> Result<(), Failure> {
         Family::Queue(args) => Box::pin(queue::run(*args)).await,
         Family::Sequence(args) => Box::pin(sequence::run(*args)).await,
         Family::Log(args) => Box::pin(log::run(*args)).await,
+        Family::Consumer(args) => Box::pin(consumer::run(*args)).await,
         Family::Store(args) => Box::pin(store::run(*args)).await,
         Family::Bench(args) => Box::pin(bench::run(*args)).await,
         Family::Completions(args) => completions::run(&args),

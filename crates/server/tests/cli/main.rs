@@ -3,6 +3,7 @@
 
 mod access;
 mod bench;
+mod consumer;
 mod docs;
 mod doors;
 mod errors;

@@ -22,7 +22,7 @@ fn completions_are_made_for_each_shell() {
 #[test]
 fn every_command_has_help_and_families_tell_their_exit_codes() {
     let place = Place::store();
-    for family in ["queue", "sequence", "log", "store", "bench"] {
+    for family in ["queue", "sequence", "log", "consumer", "store", "bench"] {
         let help = place.good(&[family, "--help"]);
         assert!(help.contains("Exit codes") && help.contains("--json"), "{family}: {help}");
         let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);

@@ -1,6 +1,6 @@
 //! A simulator of Lambda's event source mappings, which drives a consumer over histories that a seed decides: what is
 //! delivered when and how it is cut, which handlers fail, panic, hang or kill the process, which requests to the store and
-//! letters to the sink go wrong. What becomes of each message is held against a [sequential model](plan). The same seed gives the same trace,
+//! letters to the sink go wrong. What becomes of each message is held against a sequential model. The same seed gives the same trace,
 //! byte for byte.
 //!
 //! Of a stream: retries, halving, partial responses, batches that are cut anew, several batches of a shard at a time

@@ -15,11 +15,12 @@ struct Message {
     executable: Option<PathBuf>,
 }
 
-/// Builds the server; where it is.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
+/// Builds the server, with these options of cargo; where it is.
+pub(crate) fn build(workspace: &Workspace, options: &[&str]) -> Result<PathBuf> {
     let output = workspace
         .cargo()
         .args(["build", "--package", "millpond", "--bin", "millpond"])
+        .args(options)
         .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()
@@ -43,21 +44,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it on a new directory, with a clock that tests can move.
-    pub(crate) fn start(workspace: &Workspace, binary: &Path) -> Result<Self> {
+    /// Starts it on a new directory, with these options.
+    pub(crate) fn start(workspace: &Workspace, binary: &Path, options: &[&str]) -> Result<Self> {
         let directory = Directory::new(workspace)?;
         let mut child = workspace
             .command(binary)
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--test-clock",
-                "--log-level",
-                "warn",
-                "--store",
-            ])
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store"])
             .arg(&directory.0)
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -81,6 +75,11 @@ impl Server {
     pub(crate) fn endpoint(&self) -> &str {
         &self.endpoint
     }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Server {
@@ -96,7 +95,7 @@ struct Directory(PathBuf);
 
 impl Directory {
     fn new(workspace: &Workspace) -> Result<Self> {
-        let path = workspace.path(format!("target/clients/data-{}", std::process::id()));
+        let path = workspace.path(format!("target/server/data-{}", std::process::id()));
         let directory = Self(path);
         directory.remove();
         std::fs::create_dir_all(&directory.0)?;
