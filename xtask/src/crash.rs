@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
+use crate::binary::build;
 use crate::report::Outcome;
 use crate::test::count::Counts;
 use crate::workspace::Workspace;
@@ -29,22 +30,14 @@ pub(crate) struct Args {
 /// Runs the loop; `false` when something acknowledged was lost.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     let seed = args.seed.map_or_else(seed_from_clock, Ok)?;
+    let binary = build(workspace, "millpond-sim", &[])?;
     let status = workspace
-        .cargo()
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "millpond-sim",
-            "--bin",
-            "millpond-sim",
-            "--",
-            "crash",
-        ])
+        .command(binary)
+        .arg("crash")
         .args(["--cycles", &args.cycles.to_string(), "--seed", &seed.to_string(), "--dir"])
         .arg(workspace.path(format!("target/crash/{seed}")))
         .status()
-        .context("cannot run cargo")?;
+        .context("cannot run the loop")?;
     if !status.success() {
         println!("to repeat: cargo xtask crash --cycles {} --seed {seed}", args.cycles);
     }
@@ -55,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
 fn run_server(workspace: &Workspace, cycles: u32) -> Result<bool> {
     let mut cargo = workspace.cargo();
     cargo
-        .args(["test", "--quiet", "--package", "millpond", "--test", "server", "crash::"])
+        .args(["test", "--quiet", "--workspace", "--test", "server", "crash::"])
         .args(["--", "--nocapture"])
         .env("MILLPOND_CRASH_CYCLES", cycles.div_ceil(5).to_string());
     // Counted, so that a filter that finds no test is a failure.

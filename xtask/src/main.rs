@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod binary;
 mod clients;
 mod cost;
 mod crash;

@@ -85,15 +85,7 @@ pub(crate) fn step(workspace: &Workspace, counts: &mut Counts) -> Result<Outcome
         return Ok(Outcome::failed(problem));
     }
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "test",
-        "--package",
-        "millpond-lambda",
-        "--test",
-        "moto",
-        "--",
-        "--include-ignored",
-    ]);
+    cargo.args(["test", "--workspace", "--test", "moto", "--", "--include-ignored"]);
     cargo.env(ENDPOINT_VARIABLE, running.endpoint());
     counts.run(&mut cargo)
 }

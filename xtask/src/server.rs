@@ -1,40 +1,12 @@
-//! The server that clients talk to: built, started on a free port, stopped by its own id.
+//! The server that clients talk to: started on a free port, stopped by its own id.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 
 use crate::workspace::Workspace;
-
-/// The part of cargo's messages that says where the binary is.
-#[derive(Deserialize)]
-struct Message {
-    executable: Option<PathBuf>,
-}
-
-/// Builds the server, with these options of cargo; where it is.
-pub(crate) fn build(workspace: &Workspace, options: &[&str]) -> Result<PathBuf> {
-    let output = workspace
-        .cargo()
-        .args(["build", "--package", "millpond", "--bin", "millpond"])
-        .args(options)
-        .args(["--message-format", "json-render-diagnostics"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("the server cannot be built: {}", output.status);
-    }
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable)
-        .next_back();
-    built.context("cargo does not say where the server is")
-}
 
 /// A running server. Dropping it ends exactly the process that was started.
 pub(crate) struct Server {

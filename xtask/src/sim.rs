@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 
+use crate::binary::build;
 use crate::crash::seed_from_clock;
 use crate::report::Outcome;
 use crate::workspace::Workspace;
@@ -34,16 +35,15 @@ pub(crate) struct Args {
 /// Runs the seeds; `false` when one of them went wrong.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     let first = args.first.map_or_else(seed_from_clock, Ok)?;
-    let mut command = workspace.cargo();
-    command.args(["run", "--quiet", "--package", "millpond-sim", "--bin", "millpond-sim"]);
-    command.args(["--", "simulate", "--first", &first.to_string()]);
+    let mut command = workspace.command(build(workspace, "millpond-sim", &[])?);
+    command.args(["simulate", "--first", &first.to_string()]);
     command.args(["--seeds", &args.seeds.to_string()]);
     command.args(["--operations", &args.operations.to_string()]);
     if !args.kinds.is_empty() {
         command.args(["--kinds", &args.kinds.join(",")]);
     }
     println!("seeds from {first} on, {} operations each", args.operations);
-    Ok(command.status().context("cannot run cargo")?.success())
+    Ok(command.status().context("cannot run the simulator")?.success())
 }
 
 /// The step of `cargo xtask test`.

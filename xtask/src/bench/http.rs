@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::wire::Connection;
-use crate::server::{Server, build};
+use crate::binary::build;
+use crate::server::Server;
 use crate::workspace::Workspace;
 
 /// How often the server is started; the median counts.
@@ -32,7 +33,7 @@ struct Figure {
 
 /// Measures, prints a table and writes it as JSON; `false` when a target is missed.
 pub(super) fn run(workspace: &Workspace, percent: u64) -> Result<bool> {
-    let binary = build(workspace, &["--release"])?;
+    let binary = build(workspace, "millpond", &["--release"])?;
     let mut figures = Vec::new();
     let mut add = |name: &str, value: f64, unit, most| {
         figures.push(Figure { name: name.to_owned(), value, unit, most });

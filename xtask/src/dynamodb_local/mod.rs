@@ -62,15 +62,7 @@ pub(crate) fn step(workspace: &Workspace, counts: &mut Counts) -> Result<Outcome
     };
     println!("{} at {}", running.name(), running.endpoint());
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "test",
-        "--package",
-        "millpond-dynamodb",
-        "--test",
-        "local",
-        "--",
-        "--include-ignored",
-    ]);
+    cargo.args(["test", "--workspace", "--test", "local", "--", "--include-ignored"]);
     cargo.env(ENDPOINT_VARIABLE, running.endpoint());
     counts.run(&mut cargo)
 }
