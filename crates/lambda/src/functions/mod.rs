@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`run`] a [`Consumer`](millpond_consumer::Consumer) | Kinesis, DynamoDB Streams, SQS | runs handlers over each message |
 //! | [`Intake`] | the same, and its schedule | puts each message into a sequencer, and sweeps that |
-//! | [`ranges`] | the stream of the sequencer's table | hands on what is in order now |
+//! | [`ranges()`] | the stream of the sequencer's table | hands on what is in order now |
 //! | [`QueueWorker`] | a [`Waker`](crate::Waker), its schedule, itself | works a queue down |
 //! | [`LogWorker`] | the stream of the log's table, its schedule, itself | handles the records of a topic |
 
