@@ -139,7 +139,10 @@ impl LooseView {
         if self.last_appends.len() > APPENDS_KEPT {
             self.last_appends.pop_front();
         }
-        self.coverage.uncover(at, at.saturating_add(1));
+        // A scan may have been quicker than this note: what it has seen, nobody need look for again.
+        if !self.known.contains_key(&at) && !self.gone.contains_key(&at) {
+            self.coverage.uncover(at, at.saturating_add(1));
+        }
     }
 
     fn forget(&mut self, at: u128) -> Option<Known> {
@@ -260,8 +263,10 @@ impl LooseView {
         let missed = usize::try_from(self.appends - gap.appends).unwrap_or(usize::MAX);
         if let Some((from, to)) = span.filter(|_| missed <= self.last_appends.len()) {
             self.coverage.cover(from, to);
-            // What was appended while the scan ran may not have been seen by it.
-            for at in self.last_appends.iter().rev().take(missed) {
+            // What was appended while the scan ran may not have been seen by it. If it was, it must stay covered: nobody
+            // would look for it again before somebody else's change.
+            let seen = |at: &u128| page.views.iter().any(|view| point(view.place()) == *at);
+            for at in self.last_appends.iter().rev().take(missed).filter(|at| !seen(at)) {
                 self.coverage.uncover(*at, at.saturating_add(1));
             }
         }
