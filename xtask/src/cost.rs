@@ -15,9 +15,9 @@ pub(crate) fn run(workspace: &Workspace, _: &Args) -> Result<bool> {
     Ok(command(workspace).status().context("cannot run cargo test")?.success())
 }
 
-/// The measurements are tests that print their tables, in files that end in `cost`.
+/// The measurements are tests that print their tables, in modules that end in `cost`.
 fn command(workspace: &Workspace) -> Command {
     let mut cargo = workspace.cargo();
-    cargo.args(["test", "--package", "millpond-dynamodb", "--test", "*cost", "--", "--nocapture"]);
+    cargo.args(["test", "--workspace", "--test", "dynamodb", "cost::", "--", "--nocapture"]);
     cargo
 }

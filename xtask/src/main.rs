@@ -12,7 +12,10 @@ mod cost;
 mod crash;
 mod dynamodb_local;
 mod metadata;
+mod model;
 mod moto;
+mod on_demand;
+mod package_tools;
 mod report;
 mod server;
 mod sim;
@@ -42,6 +45,7 @@ enum Command {
     Moto(moto::Args),
     Cost(cost::Args),
     Clients(clients::Args),
+    Model(model::Args),
     Crash(crash::Args),
     Sim(sim::Args),
     Bench(bench::Args),
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Moto(args) => moto::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Clients(args) => clients::run(&workspace, &args),
+        Command::Model(args) => model::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use crate::package_tools::{finish, python};
 use crate::workspace::Workspace;
 
 const CLIENTS: &str = "crates/server/clients";
@@ -57,7 +58,10 @@ impl Installed {
         }
         fs::create_dir_all(directory)?;
         match self.wanted {
-            Wanted::Python(_) => install_python(workspace, directory, manifest)?,
+            Wanted::Python(_) => {
+                let file = manifest.to_str().context("the path of the manifest is not UTF-8")?;
+                python(workspace, directory, &["-r", file])?;
+            }
             Wanted::Node => install_node(workspace, directory, manifest)?,
         }
         Ok(fs::write(&stamp, pinned)?)
@@ -82,22 +86,12 @@ impl Installed {
     }
 }
 
-fn install_python(workspace: &Workspace, directory: &Path, manifest: &Path) -> Result<()> {
-    succeed(workspace.command("python3").args(["-m", "venv"]).arg(directory))
-        .context("Python 3 with `venv` is needed")?;
-    let mut pip = workspace.command(directory.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
-        .arg(manifest);
-    succeed(&mut pip).context("pip could not install the clients")
-}
-
 fn install_node(workspace: &Workspace, directory: &Path, manifest: &Path) -> Result<()> {
-    succeed(workspace.command("node").arg("--version")).context("Node.js is needed")?;
+    finish("Node.js (`node`)", workspace.command("node").arg("--version"))?;
     fs::copy(manifest, directory.join("package.json"))?;
     let mut npm = workspace.command("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel", "error"]);
-    succeed(npm.current_dir(directory)).context("npm could not install the clients")?;
-    Ok(())
+    finish("npm install", npm.current_dir(directory))
 }
 
 /// Modules are looked for beside the script that wants them, so it goes there.
@@ -107,17 +101,6 @@ fn copy_scripts(scripts: &Path, directory: &Path) -> Result<()> {
         if script.extension().is_some_and(|extension| extension == "mjs") {
             fs::copy(&script, directory.join(script.file_name().unwrap_or_default()))?;
         }
-    }
-    Ok(())
-}
-
-fn succeed(command: &mut Command) -> Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("cannot run {program}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        bail!("{program}: {}, and said last: {last}", output.status);
     }
     Ok(())
 }

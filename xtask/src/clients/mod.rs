@@ -39,6 +39,14 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
     run_suites(workspace, None)
 }
 
+/// Installs what all suites need, as far as it can be had.
+pub(crate) fn fetch(workspace: &Workspace) {
+    for suite in SUITES {
+        // The suite itself tries again, and says what is missing.
+        let _ = Installed::get(workspace, suite.wants);
+    }
+}
+
 fn run_suites(workspace: &Workspace, only: Option<&str>) -> Result<Outcome> {
     let suites: Vec<&Suite> =
         SUITES.iter().filter(|suite| only.is_none_or(|part| suite.name.contains(part))).collect();

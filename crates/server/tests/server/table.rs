@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::support::load::Load;
 use crate::support::server::run;
 use crate::support::{Server, eventually, get, sqs};
 
 /// A DynamoDB engine inside this process: its address.
 fn engine() -> (String, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let database = dynoxide::Database::memory().unwrap();
     runtime.spawn(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         let _ = dynoxide::server::serve_on(listener, database).await;
     });
     (endpoint, runtime)
@@ -57,6 +60,24 @@ fn two_servers_share_the_queues_of_one_table_and_one_may_die() {
         }
         seen.len() == 10
     });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_one_of_two_servers_is_killed_under_load() {
+    let (endpoint, engine) = engine();
+    let start = |arguments: &[&str]| {
+        let all = [&["--log-level", "warn", "--store", "dynamodb:queues"], arguments].concat();
+        Server::start_with(Arc::new(tempfile::tempdir().unwrap()), &all, &variables(&endpoint))
+    };
+    let (one, two) = (start(&["--create-table"]), start(&[]));
+    let load = Load::default();
+    let running = load.start(&[&one, &two]).await;
+    load.until_sent(60).await;
+    one.kill();
+    load.until_sent(60).await;
+    running.stop().await;
+    load.check(&two).await;
+    engine.shutdown_background();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A server that runs, and raw HTTP to talk to it with.
 
 pub mod http;
+pub mod load;
 pub mod server;
 pub mod sqs;
 

@@ -1,0 +1,6 @@
+//! Lanes, on the store in memory.
+#![allow(clippy::unwrap_used, reason = "test code: a broken expectation ends the test")]
+
+mod memory;
+mod sweep;
+mod writer;
