@@ -15,6 +15,7 @@ use super::pick::{Picker, Shown};
 use super::queues::{self, DeclaredQueue};
 use super::settings::{LimitSettings, ServeFlags, Settings};
 use super::span::Span;
+use super::traces::TraceConfig;
 use crate::cli::DurabilityChoice;
 use crate::http::limits as bounds;
 use crate::place::StorePlace;
@@ -68,6 +69,8 @@ pub struct Config {
     pub log_level: String,
     pub metrics: MetricsFor,
     pub limits: Limits,
+    /// Nothing when there are to be none.
+    pub traces: Option<TraceConfig>,
     pub queues: Vec<DeclaredQueue>,
     /// Each setting and where it came from, for people.
     pub shown: Vec<Shown>,
@@ -154,6 +157,7 @@ impl Config {
             log_level,
             metrics,
             limits: Limits::choose(picker, said.limits, filed.limits),
+            traces: TraceConfig::choose(picker, said.traces, filed.traces)?,
             queues: filed.queues,
             shown: Vec::new(),
         })

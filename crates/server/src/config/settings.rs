@@ -11,6 +11,7 @@ use super::effective::{LogFormat, MetricsFor};
 use super::file::from_text;
 use super::queues::DeclaredQueue;
 use super::span::Span;
+use super::traces::TraceSettings;
 use crate::cli::DurabilityChoice;
 use crate::place::StorePlace;
 
@@ -108,6 +109,10 @@ pub struct Settings {
     #[command(flatten)]
     #[serde(default)]
     pub limits: LimitSettings,
+
+    #[command(flatten)]
+    #[serde(default)]
+    pub traces: TraceSettings,
 
     /// Queues that are made at the start, or set to these attributes.
     #[arg(skip)]

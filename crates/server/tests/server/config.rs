@@ -82,6 +82,13 @@ fn bad_configuration_is_named_with_its_place() {
         ("", &[], &[("MILLPOND_TEST_CLOCK", "perhaps")], &["perhaps", "true"]),
         ("[[queue]]\nname = \"q\"\n[[queue]]\nname = \"q\"", &[], &[], &["\"q\"", "twice"]),
         ("[[queue]]\nnom = \"q\"", &[], &[], &["nom"]),
+        ("[traces]\nend = \"x\"", &[], &[], &["m.toml", "end", "line 2"]),
+        ("[traces]\nsample = 2", &[], &[], &["m.toml", "2", "between 0.0 and 1.0"]),
+        ("", &["--traces-sample", "half"], &[], &["--traces-sample", "half", "1.0"]),
+        ("[traces]\nendpoint = \"ftp://x\"", &[], &[], &["traces_endpoint", "http://", "m.toml"]),
+        ("", &["--traces-endpoint", "http://a/?token=x"], &[], &["traces_endpoint", "headers"]),
+        ("", &[], &[("OTEL_EXPORTER_OTLP_ENDPOINT", "x")], &["OTEL_EXPORTER_OTLP_ENDPOINT"]),
+        ("", &[], &[("MILLPOND_TRACES_HEADERS", "x")], &["MILLPOND_TRACES_HEADERS", "name=value"]),
     ];
     for (file, arguments, variables, named) in cases {
         let (well, said) = check(file, arguments, variables);
@@ -89,6 +96,47 @@ fn bad_configuration_is_named_with_its_place() {
         assert!(named.iter().all(|word| said.contains(word)), "{file:?} {arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{said}");
     }
+}
+
+#[test]
+fn traces_are_configured_by_flag_variable_file_and_the_standard_variables_in_that_order() {
+    let line = |said: &str, name: &str| {
+        let line = said.lines().find(|line| line.contains(name)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (well, said) = check("", &[], &[]);
+    assert!(well && said.contains("[traces]\n# endpoint is not set"), "{said}");
+    assert_eq!(line(&said, "sample"), "sample = 1.0 # default");
+    assert_eq!(line(&said, "service_name"), "service_name = \"millpond\" # default");
+
+    let file = "[traces]\nendpoint = \"http://in-file\"\nsample = 0.25\nservice_name = \"1\"\n\
+                headers = { x-key = \"hush-hush\" }\n";
+    let otel = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:4318/base/"),
+        ("OTEL_SERVICE_NAME", "otel"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-otel=hush"),
+    ];
+    let (well, first) = check(file, &[], &otel);
+    assert!(well && !first.contains("hush"), "{first}");
+    assert_eq!(line(&first, "endpoint"), "endpoint = \"http://in-file\" # m.toml");
+    assert_eq!(line(&first, "sample"), "sample = 0.25 # m.toml");
+    assert_eq!(line(&first, "service_name"), "service_name = \"1\" # m.toml");
+    assert_eq!(line(&first, "x-key"), "# header \"x-key\": value not shown # m.toml");
+    let (well, second) = check(&first, &[], &[]);
+    assert!(well, "{second}");
+    assert_eq!(line(&second, "sample"), "sample = 0.25 # m.toml");
+
+    let (well, said) = check("", &[], &otel);
+    assert!(well && !said.contains("hush") && said.contains("x-otel"), "{said}");
+    let whole = "endpoint = \"http://otel:4318/base/v1/traces\" # OTEL_EXPORTER_OTLP_ENDPOINT";
+    assert_eq!(line(&said, "endpoint"), whole);
+    assert_eq!(line(&said, "service_name"), "service_name = \"otel\" # OTEL_SERVICE_NAME");
+
+    let variables = [("MILLPOND_TRACES_ENDPOINT", "http://b"), ("MILLPOND_TRACES_SAMPLE", "0.5")];
+    let (well, said) = check(file, &["--traces-endpoint", "http://a"], &variables);
+    assert!(well, "{said}");
+    assert_eq!(line(&said, "endpoint"), "endpoint = \"http://a\" # --traces-endpoint");
+    assert_eq!(line(&said, "sample"), "sample = 0.5 # MILLPOND_TRACES_SAMPLE");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! A server that runs, and raw HTTP to talk to it with.
 
+pub mod collector;
 pub mod http;
 pub mod server;
 pub mod sqs;
 
 use std::time::{Duration, Instant};
 
+pub use collector::Collector;
 pub use http::{get, post, request};
 pub use server::Server;
 

@@ -140,7 +140,8 @@ impl Drop for Server {
 pub fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("MILLPOND_") {
+        let text = name.to_string_lossy();
+        if text.starts_with("MILLPOND_") || text.starts_with("OTEL_") {
             command.env_remove(name);
         }
     }
