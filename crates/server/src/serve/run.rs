@@ -38,8 +38,8 @@ pub fn run(config: Config) -> Result<(), ServeError> {
 async fn serve(mut config: Config) -> Result<(), ServeError> {
     let mut signals = Signals::listen()?;
     files::fit(&mut config.limits);
-    let listener = Listener::bind(config.listen)
-        .map_err(|source| ServeError::Listen { listen: config.listen, source })?;
+    let listener = Listener::bind(&config.addresses)
+        .map_err(|(listen, source)| ServeError::Listen { listen, source })?;
     let tls = config.tls.clone().map(Tls::load).transpose()?;
     let test_clock = config.test_clock.then(TestClock::new);
     let environment = environment(test_clock.as_ref());
@@ -153,7 +153,7 @@ impl Server {
         signals: &mut Signals,
     ) -> Result<(), ServeError> {
         say(&welcome(config, listener.address()));
-        tracing::info!(address = %listener.address(), store = %config.store, "serving");
+        tracing::info!(addresses = ?listener.addresses(), store = %config.store, "serving");
         let (stop, stopped) = watch::channel(false);
         let follow = self.tls.clone().map(|tls| {
             tokio::spawn(tls.follow(Arc::clone(&self.clock), Arc::clone(&self.metrics)))

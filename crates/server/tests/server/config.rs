@@ -1,11 +1,13 @@
 //! Flags, variables and files.
 
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::support::server::run;
-use crate::support::{Server, sqs};
+use crate::support::{Server, get, sqs};
 
 /// `config check` with a file, arguments and variables.
 fn check(file: &str, arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
@@ -60,6 +62,7 @@ fn bad_configuration_is_named_with_its_place() {
         ("colour = 1", &[], &[], &["m.toml", "colour", "line 1"]),
         ("[limits]\ncolour = 1", &[], &[], &["m.toml", "colour", "line 2"]),
         ("listen = \"nowhere\"", &[], &[], &["m.toml", "nowhere"]),
+        ("listen = \"no.such.name.invalid:1\"", &[], &[], &["listen", "m.toml", "has no address"]),
         ("listen = 5", &[], &[], &["m.toml", "listen"]),
         ("[limits]\nbody_timeout = \"5\"", &[], &[], &["5", "30s"]),
         ("[limits]\nwaits_max = 10000", &[], &[], &["waits_max", "connections_max", "m.toml"]),
@@ -148,6 +151,12 @@ fn an_open_address_needs_keys_or_a_loud_flag() {
         assert!(said.contains("--access-keys") && said.contains(listen), "{said}");
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something was written");
+    // A name for all addresses of the machine, and one for a loopback address.
+    let (well, said) = run(directory.path(), &["serve", "--listen", "0:0"], &[]);
+    assert!(!well && said.contains("0:0 (0.0.0.0:0)"), "{said}");
+    assert!(said.contains("--insecure-allow-anonymous"), "{said}");
+    let (well, said) = run(directory.path(), &["config", "check", "--listen", "127.1:0"], &[]);
+    assert!(well && said.contains("listen = \"127.1:0\""), "{said}");
     let loud = ["config", "check", "--listen", "0.0.0.0:0", "--insecure-allow-anonymous"];
     assert!(run(directory.path(), &loud, &[]).0);
     let variables =
@@ -155,6 +164,24 @@ fn an_open_address_needs_keys_or_a_loud_flag() {
     let (well, said) =
         run(directory.path(), &["config", "check", "--listen", "0.0.0.0:0"], &variables);
     assert!(well && said.contains("\"me\"") && !said.contains("hush"), "{said}");
+}
+
+#[test]
+fn a_name_is_listened_on_at_all_its_addresses() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = Server::start_at("localhost:0", directory, &[], &[]);
+    let port = server.endpoint.strip_prefix("http://localhost:").expect("the name that was given");
+    assert_ne!(port, "0");
+    let addresses = server.address.to_socket_addrs().unwrap();
+    // Those that this machine has; some know no IPv6.
+    let here = addresses.filter(|address| TcpListener::bind((address.ip(), 0)).is_ok());
+    let here: BTreeSet<SocketAddr> = here.collect();
+    assert!(!here.is_empty());
+    for address in here {
+        assert_eq!(get(&address.to_string(), "/health/live").status, 200, "{address}");
+    }
+    let queue = sqs::queue(&server, "named");
+    assert!(queue.starts_with(&format!("http://localhost:{port}/")), "{queue}");
 }
 
 #[test]

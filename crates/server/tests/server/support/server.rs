@@ -41,8 +41,18 @@ impl Server {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
+        Self::start_at("127.0.0.1:0", directory, arguments, variables)
+    }
+
+    /// The same on another address.
+    pub fn start_at(
+        listen: &str,
+        directory: Arc<tempfile::TempDir>,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut child = command(directory.path())
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .args(arguments)
             .envs(variables.iter().copied())
             .spawn()
