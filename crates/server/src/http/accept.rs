@@ -194,3 +194,40 @@ async fn refuse(inside: Arc<Inside>, mut stream: TcpStream, _permit: OwnedSemaph
     let _ = stream.write_all(FULL).await;
     let _ = stream.shutdown().await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    // Only there every address that begins with 127 is the machine's own.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn all_addresses_of_the_machine_are_listened_on_at_one_port() {
+        // The one in the middle is nobody's.
+        let asked = addresses(&["127.0.0.1:0", "192.0.2.1:0", "127.0.0.2:0"]);
+        let listener = Listener::bind(&asked).map_err(|(_, error)| error).unwrap();
+        let bound = listener.addresses();
+        assert_eq!(bound.len(), 2, "{bound:?}");
+        assert!(bound.iter().all(|address| address.port() == listener.address().port()));
+        for address in &bound {
+            let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+            assert_eq!(client.unwrap().peer_addr().unwrap(), *address);
+            accepted.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_or_nobodys_is_named() {
+        let listener = Listener::bind(&addresses(&["127.0.0.1:0"])).map_err(|(_, error)| error);
+        let listener = listener.unwrap();
+        let taken = addresses(&["192.0.2.1:0", &listener.address().to_string()]);
+        for (asked, named) in [(&taken[..], taken[1]), (&taken[..1], taken[0])] {
+            let (address, _) = Listener::bind(asked).err().unwrap();
+            assert_eq!(address, named);
+        }
+    }
+}
