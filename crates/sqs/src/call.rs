@@ -12,6 +12,7 @@ use crate::options::{AccountId, Region, SqsOptions};
 use crate::place::{Address, Place};
 use crate::registry::Known;
 use crate::sqs::Inner;
+use crate::watch::{Part, Watch};
 
 /// Who calls.
 #[derive(Debug, Clone)]
@@ -23,7 +24,6 @@ pub struct Caller<'a> {
 }
 
 /// One request under way.
-#[derive(Debug)]
 pub struct Call<'a> {
     pub inner: &'a Arc<Inner>,
     pub action: Action,
@@ -33,6 +33,8 @@ pub struct Call<'a> {
     /// What queue URLs begin with.
     pub base: String,
     pub now: Timestamp,
+    /// Who wants to know how it goes.
+    pub watch: Option<&'a Arc<dyn Watch>>,
 }
 
 impl Call<'_> {
@@ -45,8 +47,16 @@ impl Call<'_> {
         }
     }
 
-    /// Refuses what the caller's key does not allow.
+    /// Refuses what the caller's key does not allow, for the queue that this call is about.
     pub fn check(&self, place: &Place) -> Result<()> {
+        if let Some(watch) = self.watch {
+            watch.queue(&place.name);
+        }
+        self.permit(place)
+    }
+
+    /// Refuses what the caller's key does not allow.
+    pub fn permit(&self, place: &Place) -> Result<()> {
         let Some(key) = &self.caller.key else { return Ok(()) };
         if place.account == self.caller.account && key.may_use(&place.name) {
             return Ok(());
@@ -72,6 +82,22 @@ impl Call<'_> {
         let known = self.inner.registry.get(&place).await?;
         let client = known.live.client(&client, known.settings.has_clients)?;
         Ok((known, client))
+    }
+
+    /// Tells who watches how many messages this is about.
+    pub fn messages(&self, count: usize) {
+        if let Some(watch) = self.watch {
+            watch.messages(count);
+        }
+    }
+
+    /// Tells who watches how long a part of it takes.
+    pub async fn part<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+        let Some(watch) = self.watch else { return work.await };
+        watch.began(part);
+        let done = work.await;
+        watch.ended(part);
+        done
     }
 
     pub fn url(&self, place: &Place) -> String {

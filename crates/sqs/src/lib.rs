@@ -74,6 +74,7 @@ mod signature;
 mod signer;
 mod sqs;
 mod waiting;
+mod watch;
 mod wire;
 
 pub use keys::{AccessKey, AccessKeys};
@@ -82,3 +83,4 @@ pub use options::{AccountId, InvalidOption, Region, SqsOptions};
 pub use place::queue_name;
 pub use signer::NotSigned;
 pub use sqs::{Sqs, SqsError};
+pub use watch::{Part, Watch};

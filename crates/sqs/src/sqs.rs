@@ -21,6 +21,7 @@ use crate::options::{AccountId, Region, SqsOptions};
 use crate::place::Address;
 use crate::registry::Registry;
 use crate::signature::Presented;
+use crate::watch::Watch;
 use crate::wire::{Encoding, Incoming, refusal};
 
 /// The SQS protocol over the queues of a store. Cheap to clone; all clones are one.
@@ -131,6 +132,7 @@ impl Sqs {
             path: None,
             base: base.trim_end_matches('/').to_owned(),
             now: self.inner.registry.ground.environment.now(),
+            watch: None,
         };
         let refused =
             |failure: Failure| SqsError::Declared { name: name.to_owned(), problem: failure.text };
@@ -158,6 +160,10 @@ impl Sqs {
         let incoming = Incoming::read(&request);
         let action = incoming.as_ref().map_or("Unknown", |incoming| incoming.action.name());
         let (parts, body) = request.into_parts();
+        let watch = parts.extensions.get::<Arc<dyn Watch>>();
+        if let Some(watch) = watch {
+            watch.action(action);
+        }
         let answered = match (inner.caller(&parts, &body), incoming) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(caller), Ok(incoming)) => {
@@ -168,6 +174,7 @@ impl Sqs {
                     path: Address::of_path(parts.uri.path()),
                     base: base_url(&inner.options, &parts),
                     now: environment.now(),
+                    watch,
                 };
                 match call.caller.key.filter(|key| !key.may(action)) {
                     Some(key) => Err(denied(&key.id, call.action, "*")),
@@ -183,6 +190,9 @@ impl Sqs {
             Err(failure) => {
                 tracing::debug!(action, request_id, code = failure.code.name(), "refused");
                 inner.counted.answered(action, failure.code.name());
+                if let Some(watch) = watch {
+                    watch.refused(failure.code.name());
+                }
                 refusal(encoding, &failure, &request_id)
             }
         }

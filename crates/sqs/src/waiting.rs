@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::live::Live;
 use crate::sqs::Inner;
+use crate::watch::Watch;
 
 type Received = Result<Vec<Delivery>, QueueError>;
 
@@ -20,10 +21,15 @@ pub async fn receive(
     live: &Arc<Live>,
     client: &Client,
     ask: Receive,
+    watch: Option<&Arc<dyn Watch>>,
 ) -> Received {
     let (sender, receiver) = oneshot::channel();
     let back = GiveBack { inner: Arc::clone(inner), client: client.clone() };
-    tokio::spawn(work(Arc::clone(live), back.clone(), ask, sender));
+    let work = work(Arc::clone(live), back.clone(), ask, sender);
+    match watch {
+        Some(watch) => tokio::spawn(watch.carry(Box::pin(work))),
+        None => tokio::spawn(work),
+    };
     let mut wait = Waiting { receiver, back, is_over: false };
     let received = (&mut wait.receiver).await;
     wait.is_over = true;

@@ -42,6 +42,8 @@ use handles::Handles;
 pub use mount::{PREFIX, authorize_by};
 use route::{Input, Route};
 
+use crate::telemetry::Traced;
+
 /// The sequencer that is used when none is named.
 pub const MAIN_SEQUENCER: &str = "main";
 
@@ -96,9 +98,13 @@ impl Api {
 
     /// Answers one request, whole; its body is already bounded by the caller.
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let traced = request.extensions().get::<Traced>().cloned();
         match Box::pin(self.answer(request)).await {
             Ok(response) => response,
             Err(error) => {
+                if let Some(traced) = traced {
+                    traced.failed(&error.body.code);
+                }
                 if error.status.is_server_error() {
                     let code = error.body.code.as_str();
                     tracing::warn!(code, error = %error, "a request failed");
@@ -181,8 +187,11 @@ impl Api {
             return wrong_route(&routes, &path, &parts.method);
         };
         let mut input = Input { values: route.matches(&path).unwrap_or_default(), body: None };
+        let about = ["queue", "topic", "sequencer"].iter().find_map(|name| input.value(name));
+        if let Some(traced) = parts.extensions.get::<Traced>() {
+            traced.operation(route.operation, route.path, about);
+        }
         if let Some(authorize) = &self.0.authorize {
-            let about = ["queue", "topic", "sequencer"].iter().find_map(|name| input.value(name));
             authorize(&parts, &body, route.operation, about)?;
         }
         if let Some(query) = parts.uri.query() {

@@ -21,6 +21,12 @@ pub fn check(config: &Config) -> String {
         }
         line(&mut text, shown);
     }
+    if let Some(traces) = &config.traces {
+        for (name, _) in &traces.headers {
+            let from = &traces.headers_from;
+            let _ = writeln!(text, "# header {}: value not shown # {from}", quoted(name.as_str()));
+        }
+    }
     for queue in &config.queues {
         let _ = writeln!(text, "\n[[queue]]\nname = {}", quoted(&queue.name));
         for (table, values) in
@@ -42,11 +48,14 @@ pub fn check(config: &Config) -> String {
 
 fn line(text: &mut String, shown: &Shown) {
     let Shown { name, value, source, .. } = shown;
-    let set = match value {
-        // It is digits, and yet text.
-        Some(value) if *name == "account_id" => format!("{name} = {}", quoted(value)),
-        Some(value) => format!("{name} = {}", literal(value)),
-        None => format!("# {name} is not set"),
+    let key = shown.key();
+    let set = match (value, *name) {
+        // They may be digits, and yet are text.
+        (Some(value), "account_id" | "traces_service_name") => format!("{key} = {}", quoted(value)),
+        // It has a point, and yet is a number.
+        (Some(value), "traces_sample") => format!("{key} = {value}"),
+        (Some(value), _) => format!("{key} = {}", literal(value)),
+        (None, _) => format!("# {key} is not set"),
     };
     let _ = writeln!(text, "{set:COMMENT_COLUMN$} # {source}");
 }

@@ -11,10 +11,12 @@ use serde::Deserialize;
 use super::error::ConfigError;
 use super::file;
 use super::keys;
+use super::listen::{self, Listen};
 use super::pick::{Picker, Shown};
 use super::queues::{self, DeclaredQueue};
 use super::settings::{LimitSettings, ServeFlags, Settings};
 use super::span::Span;
+use super::traces::TraceConfig;
 use crate::cli::DurabilityChoice;
 use crate::http::limits as bounds;
 use crate::place::StorePlace;
@@ -51,7 +53,9 @@ pub struct TlsFiles {
 /// Everything that `serve` needs to know.
 #[derive(Debug)]
 pub struct Config {
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// What that stands for, at least one.
+    pub addresses: Vec<SocketAddr>,
     pub store: StorePlace,
     pub durability: DurabilityChoice,
     pub objects: Option<String>,
@@ -68,6 +72,8 @@ pub struct Config {
     pub log_level: String,
     pub metrics: MetricsFor,
     pub limits: Limits,
+    /// Nothing when there are to be none.
+    pub traces: Option<TraceConfig>,
     pub queues: Vec<DeclaredQueue>,
     /// Each setting and where it came from, for people.
     pub shown: Vec<Shown>,
@@ -106,7 +112,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let path = |path: &PathBuf| path.display().to_string();
         let home = StorePlace::Directory("./millpond-data".into());
-        let listen = picker.pick("listen", said.listen, filed.listen, bounds::LISTEN);
+        let listen = picker.pick("listen", said.listen, filed.listen, bounds::LISTEN.into());
         let store = picker.pick("store", said.store, filed.store, home);
         let durable = DurabilityChoice::Durable;
         let durability = picker.pick("durability", said.durability, filed.durability, durable);
@@ -137,6 +143,7 @@ impl Config {
         let log_level = picker.pick("log_level", said.log_level, filed.log_level, info);
         let metrics = picker.pick("metrics", said.metrics, filed.metrics, MetricsFor::Everyone);
         Ok(Self {
+            addresses: addresses(&listen, picker)?,
             listen,
             store,
             durability,
@@ -154,6 +161,7 @@ impl Config {
             log_level,
             metrics,
             limits: Limits::choose(picker, said.limits, filed.limits),
+            traces: TraceConfig::choose(picker, said.traces, filed.traces)?,
             queues: filed.queues,
             shown: Vec::new(),
         })
@@ -165,11 +173,16 @@ impl Config {
             let given_by = picker.source(name).to_string();
             Err(ConfigError::Invalid { name, problem, given_by })
         };
-        let loopback = self.listen.ip().is_loopback();
-        if !loopback && self.keys.is_none() && !self.insecure_allow_anonymous {
-            return Err(ConfigError::Anonymous { listen: self.listen });
+        let exposed = listen::exposed(&self.addresses);
+        if let Some(address) = exposed
+            && self.keys.is_none()
+            && !self.insecure_allow_anonymous
+        {
+            let (said, is) = (self.listen.to_string(), address.to_string());
+            let listen = if said == is { said } else { format!("{said} ({is})") };
+            return Err(ConfigError::Anonymous { listen });
         }
-        if self.test_clock && !loopback {
+        if self.test_clock && exposed.is_some() {
             let problem = "do not go together: the clock can be moved on loopback only";
             return Err(ConfigError::Conflict { first: "test_clock", second: "listen", problem });
         }
@@ -200,6 +213,15 @@ impl Config {
         self.limits.check().or_else(|(name, problem)| invalid(name, problem))?;
         queues::check(&self.queues)
     }
+}
+
+/// What is listened on. A name is looked up once, so that what is checked is what is bound.
+fn addresses(listen: &Listen, picker: &Picker<'_>) -> Result<Vec<SocketAddr>, ConfigError> {
+    listen.resolve().map_err(|problem| ConfigError::Invalid {
+        name: "listen",
+        problem,
+        given_by: picker.source("listen").to_string(),
+    })
 }
 
 fn tls_files(cert: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<TlsFiles>, ConfigError> {

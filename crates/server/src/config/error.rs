@@ -1,7 +1,6 @@
 //! Why a configuration was refused.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why a configuration was refused. Each says what to do.
@@ -63,7 +62,7 @@ pub enum ConfigError {
     )]
     Anonymous {
         /// Where the server was to listen.
-        listen: SocketAddr,
+        listen: String,
     },
     /// Only one half of a key is in the environment.
     #[error("{given} is set and {missing} is not; set both, or neither")]

@@ -45,6 +45,15 @@ pub struct Picker<'a> {
     pub shown: Vec<Shown>,
 }
 
+impl Shown {
+    /// What it is called in the file: a table's name is not repeated in its settings.
+    pub fn key(&self) -> &'static str {
+        let Some(table) = self.table else { return self.name };
+        let rest = self.name.strip_prefix(table).and_then(|rest| rest.strip_prefix('_'));
+        rest.unwrap_or(self.name)
+    }
+}
+
 impl<'a> Picker<'a> {
     pub fn new(matches: &'a ArgMatches, file: Option<&'a Path>) -> Self {
         Self { matches, file, table: None, shown: Vec::new() }
@@ -80,6 +89,29 @@ impl<'a> Picker<'a> {
         let (value, source) = self.first(name, said, in_file);
         self.shown.push(Shown { table: self.table, name, value: value.as_ref().map(show), source });
         value
+    }
+
+    /// The value, if there is one, which may also come from elsewhere.
+    pub fn pick_or_else(
+        &mut self,
+        name: &'static str,
+        said: Option<String>,
+        in_file: Option<String>,
+        elsewhere: impl FnOnce() -> Option<(String, Source)>,
+    ) -> Option<String> {
+        let (mut value, mut source) = self.first(name, said, in_file);
+        if value.is_none()
+            && let Some((found, from)) = elsewhere()
+        {
+            (value, source) = (Some(found), from);
+        }
+        self.shown.push(Shown { table: self.table, name, value: value.clone(), source });
+        value
+    }
+
+    /// The file, as where a value came from.
+    pub fn file(&self) -> Source {
+        self.file.map_or(Source::Default, |file| Source::File(file.to_owned()))
     }
 
     /// Where the setting's value came from.

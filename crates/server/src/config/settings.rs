@@ -1,6 +1,5 @@
 //! Every setting once: its flag, its variable and its key.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,8 +8,10 @@ use serde::Deserialize;
 
 use super::effective::{LogFormat, MetricsFor};
 use super::file::from_text;
+use super::listen::Listen;
 use super::queues::DeclaredQueue;
 use super::span::Span;
+use super::traces::TraceSettings;
 use crate::cli::DurabilityChoice;
 use crate::place::StorePlace;
 
@@ -29,10 +30,11 @@ pub struct ServeFlags {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:9324].
+    /// The address to listen on, or a name, such as localhost:9324, for all its addresses; port 0 takes a free one
+    /// [default: 127.0.0.1:9324].
     #[arg(long, env = "MILLPOND_LISTEN", value_name = "ADDRESS")]
     #[serde(deserialize_with = "from_text")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Listen>,
 
     /// Where the data is: a directory, which is made if it is not there, or dynamodb:TABLE, found in the AWS SDK's
     /// usual ways (AWS_REGION, AWS_ENDPOINT_URL and so on) [default: ./millpond-data].
@@ -108,6 +110,10 @@ pub struct Settings {
     #[command(flatten)]
     #[serde(default)]
     pub limits: LimitSettings,
+
+    #[command(flatten)]
+    #[serde(default)]
+    pub traces: TraceSettings,
 
     /// Queues that are made at the start, or set to these attributes.
     #[arg(skip)]

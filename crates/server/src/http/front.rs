@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -17,7 +18,7 @@ use super::door::Door;
 use super::normal;
 use super::room::Room;
 use crate::config::Limits;
-use crate::telemetry::{Metrics, Took};
+use crate::telemetry::{Metrics, Took, Traced, Traces};
 
 /// The server's own pages: health, metrics and the test clock.
 #[async_trait]
@@ -47,6 +48,8 @@ pub struct Inside {
     pub clock: Arc<dyn Clock>,
     /// Whether requests need no signature.
     pub anonymous: bool,
+    /// When requests have traces.
+    pub traces: Option<Traces>,
 }
 
 /// One connection's way in.
@@ -71,7 +74,9 @@ impl Front {
         // Only for those who want to read it.
         let asked = tracing::enabled!(tracing::Level::DEBUG)
             .then(|| (parts.method.clone(), parts.uri.path().to_owned()));
+        let traced = self.trace(&mut parts);
         let (door, outcome) = self.pass(Request::from_parts(parts, ()), body).await;
+        let refusal = outcome.as_ref().err().map(|refusal| refusal.name());
         let mut response = outcome.unwrap_or_else(|refusal| {
             inside.metrics.refused(refusal.name());
             refusal.answer(encoding)
@@ -81,12 +86,28 @@ impl Front {
         let took = inside.clock.monotonic().since(began);
         let status = response.status();
         inside.metrics.answered(Took { door: door.name, waited: door.waited, status, took });
+        if let Some(traced) = traced {
+            traced.answered(door.name, status, refusal);
+        }
         if let Some((method, path)) = asked {
             let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             let (peer, door, status) = (self.peer, door.name, status.as_u16());
             tracing::debug!(%peer, door, %method, path, status, millis, "answered");
         }
         Ok(response.map(Full::new))
+    }
+
+    /// Begins the span of a request, if it has one, and lets those who answer know. The server's own pages have none:
+    /// nobody wants to know where the time of a probe went.
+    fn trace(&self, parts: &mut Parts) -> Option<Traced> {
+        let traces = self.inside.traces.as_ref()?;
+        if self.inside.special.has(parts.uri.path()) {
+            return None;
+        }
+        let traced = traces.begin(parts, self.peer, self.tls)?;
+        parts.extensions.insert(traced.watch());
+        parts.extensions.insert(traced.clone());
+        Some(traced)
     }
 
     async fn pass(
@@ -140,7 +161,12 @@ impl Front {
         let request = head.map(|()| body);
         way.waited = door.may_wait(&request);
         let _turn = if way.waited { inside.room.wait()? } else { inside.room.request().await? };
-        Ok(door.handle(request).await)
+        let traced = request.extensions().get::<Traced>().cloned();
+        let answer = door.handle(request);
+        Ok(match traced {
+            Some(traced) => traced.over(answer).await,
+            None => answer.await,
+        })
     }
 
     /// Counts the answer's bytes until the client has taken them.

@@ -56,6 +56,8 @@ pub const REFUSAL_TIMEOUT: Duration = Duration::from_millis(500);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections that wait to be accepted.
 pub const BACKLOG: u32 = 1_024;
+/// How often a free port is looked for that is free at every address of a name.
+pub const FREE_PORT_TRIES_MAX: u32 = 8;
 /// Files that the store and everything else but connections may need.
 pub const FILES_KEPT: u64 = 512;
 

@@ -7,6 +7,7 @@ use millpond_sqs::SqsError;
 use millpond_store::StoreError;
 
 use crate::http::TlsError;
+use crate::telemetry::TracesError;
 
 /// Why the server did not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,9 @@ pub enum ServeError {
     /// TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// A declared queue could not be made.
     #[error("queue {name:?} of the configuration was refused: {answer}")]
     Queue {

@@ -13,6 +13,7 @@ use super::error::ServeError;
 use crate::api::Backend;
 use crate::config::Config;
 use crate::place::StorePlace;
+use crate::telemetry::TracedStore;
 
 /// A store that is open.
 pub struct Opened {
@@ -39,6 +40,16 @@ impl Opened {
             StorePlace::Table(table) => open_table(table, config, environment).await,
         };
         opened.map_err(|source| ServeError::Store { place: config.store.to_string(), source })
+    }
+
+    /// The same, with a span for each request to the store that is made for a request whose trace is kept.
+    pub fn traced(mut self) -> Self {
+        let below = Arc::clone(&self.ground.store);
+        self.ground.store = Arc::new(match self.backend {
+            Backend::Embedded(..) | Backend::Other => TracedStore::embedded(below),
+            Backend::DynamoDb(_) => TracedStore::dynamodb(below),
+        });
+        self
     }
 
     /// The store itself, for what only its kind can tell.

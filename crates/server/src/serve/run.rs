@@ -19,7 +19,7 @@ use super::welcome::welcome;
 use crate::api::{self, Api, authorize_by};
 use crate::config::Config;
 use crate::http::{Door, Inside, Listener, Room, Tls};
-use crate::telemetry::{Metrics, Sources, log_filter, start_logs};
+use crate::telemetry::{Metrics, Sources, Traces, log_filter, start_logs};
 
 /// Serves until told to stop.
 pub fn run(config: Config) -> Result<(), ServeError> {
@@ -38,12 +38,17 @@ pub fn run(config: Config) -> Result<(), ServeError> {
 async fn serve(mut config: Config) -> Result<(), ServeError> {
     let mut signals = Signals::listen()?;
     files::fit(&mut config.limits);
-    let listener = Listener::bind(config.listen)
-        .map_err(|source| ServeError::Listen { listen: config.listen, source })?;
+    let listener = Listener::bind(&config.addresses)
+        .map_err(|(listen, source)| ServeError::Listen { listen, source })?;
     let tls = config.tls.clone().map(Tls::load).transpose()?;
     let test_clock = config.test_clock.then(TestClock::new);
     let environment = environment(test_clock.as_ref());
+    let (traces, sending) = match &config.traces {
+        Some(config) => Some(Traces::start(config)?).unzip(),
+        None => (None, None),
+    };
     let opened = Box::pin(Opened::open(&config, &environment)).await?;
+    let opened = if traces.is_some() { opened.traced() } else { opened };
     let outcome = {
         let options = sqs_options(&config);
         let parts = async {
@@ -52,13 +57,20 @@ async fn serve(mut config: Config) -> Result<(), ServeError> {
         };
         match Box::pin(parts).await {
             Ok(sqs) => {
-                let server = Server::new(&config, &opened, sqs, tls, test_clock);
+                let server = Server::new(&config, &opened, sqs, tls, test_clock, traces);
                 Box::pin(server.run(listener, &config, &mut signals)).await
             }
             Err(error) => Err(error),
         }
     };
     opened.close().await;
+    if let Some(sending) = sending {
+        tokio::select! {
+            biased;
+            () = sending.stop() => {}
+            signal = signals.next() => tracing::warn!(signal, "told again: the last traces are lost"),
+        }
+    }
     tracing::info!("stopped");
     outcome
 }
@@ -100,6 +112,7 @@ impl Server {
         sqs: Sqs,
         tls: Option<Tls>,
         test_clock: Option<TestClock>,
+        traces: Option<Traces>,
     ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let room = Room::new(&config.limits, &clock);
@@ -107,6 +120,7 @@ impl Server {
             sqs: sqs.clone(),
             room: room.clone(),
             meter: opened.meter.clone(),
+            spans: traces.as_ref().map(Traces::counts),
             started: clock.now(),
         });
         let health = Arc::new(Health::new(Arc::clone(&opened.ground.store), Arc::clone(&clock)));
@@ -125,6 +139,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             anonymous: config.keys.is_none(),
+            traces,
         });
         Self { sqs, api, inside, health, tls, metrics, clock }
     }
@@ -138,7 +153,7 @@ impl Server {
         signals: &mut Signals,
     ) -> Result<(), ServeError> {
         say(&welcome(config, listener.address()));
-        tracing::info!(address = %listener.address(), store = %config.store, "serving");
+        tracing::info!(addresses = ?listener.addresses(), store = %config.store, "serving");
         let (stop, stopped) = watch::channel(false);
         let follow = self.tls.clone().map(|tls| {
             tokio::spawn(tls.follow(Arc::clone(&self.clock), Arc::clone(&self.metrics)))

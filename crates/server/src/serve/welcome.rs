@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use millpond_embedded::Durability;
 
-use crate::config::Config;
+use crate::config::{Config, exposed};
 use crate::place::StorePlace;
 
 /// Lines for standard output. The first word of each is what programs may look for.
 pub fn welcome(config: &Config, address: SocketAddr) -> String {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let endpoint = format!("{scheme}://{address}");
+    let endpoint = format!("{scheme}://{}", config.listen.reached_at(address));
     let durability = match (&config.store, config.durability.into()) {
         (StorePlace::Directory(_), Durability::Durable) => " (durable)",
         (StorePlace::Directory(_), Durability::UnsafeNoSync) => " (UNSAFE: not synced)",
@@ -18,7 +18,7 @@ pub fn welcome(config: &Config, address: SocketAddr) -> String {
     };
     let mut lines =
         vec![format!("endpoint   {endpoint}"), format!("data       {}{durability}", config.store)];
-    if config.keys.is_none() && !address.ip().is_loopback() {
+    if config.keys.is_none() && exposed(&config.addresses).is_some() {
         lines.push(
             "DANGER     anyone who can reach this address can read and delete everything"
                 .to_owned(),

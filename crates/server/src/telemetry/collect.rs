@@ -1,6 +1,7 @@
 //! What is counted elsewhere and read when somebody asks for metrics.
 
 use std::fmt;
+use std::sync::Arc;
 
 use millpond_sqs::Sqs;
 use millpond_store::{Meter, Operation, Timestamp};
@@ -8,6 +9,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
+use super::traces::SpanCounts;
 use crate::http::Room;
 
 /// Where to read.
@@ -17,6 +19,8 @@ pub struct Sources {
     pub room: Room,
     /// Of a store that has one.
     pub meter: Option<Meter>,
+    /// When there are traces.
+    pub spans: Option<Arc<SpanCounts>>,
     pub started: Timestamp,
 }
 
@@ -91,6 +95,19 @@ impl Collected {
         Ok(())
     }
 
+    fn traces(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let spans = self.0.spans.as_deref();
+        let mut sent = family(out, "traces_sent", "Spans that the collector has taken")?;
+        if let Some(spans) = spans {
+            sent.encode_counter::<NoLabelSet, _, u64>(&spans.sent(), None)?;
+        }
+        let mut dropped = family(out, "traces_dropped", "Spans that the collector did not take")?;
+        for (reason, count) in spans.iter().flat_map(|spans| spans.dropped()) {
+            add(&mut dropped, &[("reason", reason)], count)?;
+        }
+        Ok(())
+    }
+
     fn process(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let started = self.0.started.as_millis() / 1_000;
         gauge(out, "process_start_seconds", "When the server started, since 1970", started)?;
@@ -109,6 +126,7 @@ impl Collector for Collected {
         self.sqs(&mut encoder)?;
         self.room(&mut encoder)?;
         self.store(&mut encoder)?;
+        self.traces(&mut encoder)?;
         self.process(&mut encoder)
     }
 }

@@ -193,7 +193,13 @@ mod tests {
         sqs.handle(http::Request::new(bytes::Bytes::new())).await;
         let room = Room::new(&crate::config::Limits::example(), &environment.clock);
         let started = environment.now();
-        let metrics = Metrics::new(Sources { sqs, room, meter: Some(Meter::new()), started });
+        let metrics = Metrics::new(Sources {
+            sqs,
+            room,
+            meter: Some(Meter::new()),
+            spans: Some(Arc::default()),
+            started,
+        });
         let took = Duration::from_millis(1);
         metrics.answered(Took { door: "sqs", waited: true, status: StatusCode::OK, took });
         metrics.refused("busy");

@@ -1,11 +1,13 @@
 //! Flags, variables and files.
 
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::support::server::run;
-use crate::support::{Server, sqs};
+use crate::support::{Server, get, sqs};
 
 /// `config check` with a file, arguments and variables.
 fn check(file: &str, arguments: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
@@ -60,6 +62,7 @@ fn bad_configuration_is_named_with_its_place() {
         ("colour = 1", &[], &[], &["m.toml", "colour", "line 1"]),
         ("[limits]\ncolour = 1", &[], &[], &["m.toml", "colour", "line 2"]),
         ("listen = \"nowhere\"", &[], &[], &["m.toml", "nowhere"]),
+        ("listen = \"no.such.name.invalid:1\"", &[], &[], &["listen", "m.toml", "has no address"]),
         ("listen = 5", &[], &[], &["m.toml", "listen"]),
         ("[limits]\nbody_timeout = \"5\"", &[], &[], &["5", "30s"]),
         ("[limits]\nwaits_max = 10000", &[], &[], &["waits_max", "connections_max", "m.toml"]),
@@ -82,6 +85,13 @@ fn bad_configuration_is_named_with_its_place() {
         ("", &[], &[("MILLPOND_TEST_CLOCK", "perhaps")], &["perhaps", "true"]),
         ("[[queue]]\nname = \"q\"\n[[queue]]\nname = \"q\"", &[], &[], &["\"q\"", "twice"]),
         ("[[queue]]\nnom = \"q\"", &[], &[], &["nom"]),
+        ("[traces]\nend = \"x\"", &[], &[], &["m.toml", "end", "line 2"]),
+        ("[traces]\nsample = 2", &[], &[], &["m.toml", "2", "between 0.0 and 1.0"]),
+        ("", &["--traces-sample", "half"], &[], &["--traces-sample", "half", "1.0"]),
+        ("[traces]\nendpoint = \"ftp://x\"", &[], &[], &["traces_endpoint", "http://", "m.toml"]),
+        ("", &["--traces-endpoint", "http://a/?token=x"], &[], &["traces_endpoint", "headers"]),
+        ("", &[], &[("OTEL_EXPORTER_OTLP_ENDPOINT", "x")], &["OTEL_EXPORTER_OTLP_ENDPOINT"]),
+        ("", &[], &[("MILLPOND_TRACES_HEADERS", "x")], &["MILLPOND_TRACES_HEADERS", "name=value"]),
     ];
     for (file, arguments, variables, named) in cases {
         let (well, said) = check(file, arguments, variables);
@@ -89,6 +99,47 @@ fn bad_configuration_is_named_with_its_place() {
         assert!(named.iter().all(|word| said.contains(word)), "{file:?} {arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{said}");
     }
+}
+
+#[test]
+fn traces_are_configured_by_flag_variable_file_and_the_standard_variables_in_that_order() {
+    let line = |said: &str, name: &str| {
+        let line = said.lines().find(|line| line.contains(name)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (well, said) = check("", &[], &[]);
+    assert!(well && said.contains("[traces]\n# endpoint is not set"), "{said}");
+    assert_eq!(line(&said, "sample"), "sample = 1.0 # default");
+    assert_eq!(line(&said, "service_name"), "service_name = \"millpond\" # default");
+
+    let file = "[traces]\nendpoint = \"http://in-file\"\nsample = 0.25\nservice_name = \"1\"\n\
+                headers = { x-key = \"hush-hush\" }\n";
+    let otel = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel:4318/base/"),
+        ("OTEL_SERVICE_NAME", "otel"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-otel=hush"),
+    ];
+    let (well, first) = check(file, &[], &otel);
+    assert!(well && !first.contains("hush"), "{first}");
+    assert_eq!(line(&first, "endpoint"), "endpoint = \"http://in-file\" # m.toml");
+    assert_eq!(line(&first, "sample"), "sample = 0.25 # m.toml");
+    assert_eq!(line(&first, "service_name"), "service_name = \"1\" # m.toml");
+    assert_eq!(line(&first, "x-key"), "# header \"x-key\": value not shown # m.toml");
+    let (well, second) = check(&first, &[], &[]);
+    assert!(well, "{second}");
+    assert_eq!(line(&second, "sample"), "sample = 0.25 # m.toml");
+
+    let (well, said) = check("", &[], &otel);
+    assert!(well && !said.contains("hush") && said.contains("x-otel"), "{said}");
+    let whole = "endpoint = \"http://otel:4318/base/v1/traces\" # OTEL_EXPORTER_OTLP_ENDPOINT";
+    assert_eq!(line(&said, "endpoint"), whole);
+    assert_eq!(line(&said, "service_name"), "service_name = \"otel\" # OTEL_SERVICE_NAME");
+
+    let variables = [("MILLPOND_TRACES_ENDPOINT", "http://b"), ("MILLPOND_TRACES_SAMPLE", "0.5")];
+    let (well, said) = check(file, &["--traces-endpoint", "http://a"], &variables);
+    assert!(well, "{said}");
+    assert_eq!(line(&said, "endpoint"), "endpoint = \"http://a\" # --traces-endpoint");
+    assert_eq!(line(&said, "sample"), "sample = 0.5 # MILLPOND_TRACES_SAMPLE");
 }
 
 #[test]
@@ -100,6 +151,12 @@ fn an_open_address_needs_keys_or_a_loud_flag() {
         assert!(said.contains("--access-keys") && said.contains(listen), "{said}");
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something was written");
+    // A name for all addresses of the machine, and one for a loopback address.
+    let (well, said) = run(directory.path(), &["serve", "--listen", "0:0"], &[]);
+    assert!(!well && said.contains("0:0 (0.0.0.0:0)"), "{said}");
+    assert!(said.contains("--insecure-allow-anonymous"), "{said}");
+    let (well, said) = run(directory.path(), &["config", "check", "--listen", "127.1:0"], &[]);
+    assert!(well && said.contains("listen = \"127.1:0\""), "{said}");
     let loud = ["config", "check", "--listen", "0.0.0.0:0", "--insecure-allow-anonymous"];
     assert!(run(directory.path(), &loud, &[]).0);
     let variables =
@@ -107,6 +164,24 @@ fn an_open_address_needs_keys_or_a_loud_flag() {
     let (well, said) =
         run(directory.path(), &["config", "check", "--listen", "0.0.0.0:0"], &variables);
     assert!(well && said.contains("\"me\"") && !said.contains("hush"), "{said}");
+}
+
+#[test]
+fn a_name_is_listened_on_at_all_its_addresses() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let server = Server::start_at("localhost:0", directory, &[], &[]);
+    let port = server.endpoint.strip_prefix("http://localhost:").expect("the name that was given");
+    assert_ne!(port, "0");
+    let addresses = server.address.to_socket_addrs().unwrap();
+    // Those that this machine has; some know no IPv6.
+    let here = addresses.filter(|address| TcpListener::bind((address.ip(), 0)).is_ok());
+    let here: BTreeSet<SocketAddr> = here.collect();
+    assert!(!here.is_empty());
+    for address in here {
+        assert_eq!(get(&address.to_string(), "/health/live").status, 200, "{address}");
+    }
+    let queue = sqs::queue(&server, "named");
+    assert!(queue.starts_with(&format!("http://localhost:{port}/")), "{queue}");
 }
 
 #[test]

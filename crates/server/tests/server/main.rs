@@ -18,4 +18,5 @@ mod table;
 mod telemetry;
 mod test_clock;
 mod tls;
+mod traces;
 mod versions;

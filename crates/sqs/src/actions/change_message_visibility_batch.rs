@@ -26,6 +26,7 @@ struct Entry {
 pub async fn run(call: &Call<'_>, request: Request) -> Result<batch::Answer<batch::Entry>> {
     let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
     let entries = request.entries.unwrap_or_default();
+    call.messages(entries.len());
     let name = "ChangeMessageVisibilityBatchRequestEntry";
     batch::check(name, entries.iter().map(|entry| entry.id.as_deref()))?;
     let mut outcomes: Vec<(String, Result<()>)> = Vec::with_capacity(entries.len());

@@ -38,7 +38,8 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
         let found = call.inner.registry.list(&of, &prefix, after.as_deref(), wanted).await?;
         let whole = found.len() < wanted;
         after = found.last().map(|(place, _)| place.name.clone());
-        let allowed = found.into_iter().map(|(place, _)| place).filter(|at| call.check(at).is_ok());
+        let allowed =
+            found.into_iter().map(|(place, _)| place).filter(|at| call.permit(at).is_ok());
         names.extend(allowed);
         if whole || names.len() >= wanted {
             break;

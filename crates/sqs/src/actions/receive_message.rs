@@ -19,6 +19,7 @@ use crate::message::{
 use crate::place::Place;
 use crate::registry::Known;
 use crate::waiting;
+use crate::watch::Part;
 use crate::wire::{Params, Whole};
 
 #[derive(Debug, Deserialize)]
@@ -98,7 +99,9 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     } else {
         ask
     };
-    let received = waiting::receive(call.inner, &known.live, &client, ask).await;
+    let waits = !ask.wait.is_zero();
+    let received = waiting::receive(call.inner, &known.live, &client, ask, call.watch);
+    let received = if waits { call.part(Part::Wait, received).await } else { received.await };
     let got = received.map_err(|error| match error {
         QueueError::NotFound { .. } => {
             call.inner.registry.forget(&known.place);
@@ -123,8 +126,12 @@ async fn handed_out(
     visibility: Duration,
     is_main: bool,
 ) -> Result<()> {
+    call.messages(got.len());
     if got.is_empty() {
         return Ok(());
+    }
+    if let Some(watch) = call.watch {
+        got.iter().filter_map(|one| one.trace.as_deref()).for_each(|one| watch.trace_header(one));
     }
     let count = u64::try_from(got.len()).unwrap_or_default();
     call.inner.counted.received.fetch_add(count, Ordering::Relaxed);

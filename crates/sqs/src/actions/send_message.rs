@@ -17,6 +17,7 @@ use crate::message::{
     sequence, uuid,
 };
 use crate::registry::Known;
+use crate::watch::Part;
 use crate::wire::Whole;
 
 /// A message as it is given, alone or as an entry of a batch.
@@ -67,7 +68,8 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
     let ready = request.ready(&known, &call.inner.registry.prefix)?;
     let group = ready.message.group.clone();
-    let sent = client.send(ready.message).await.map_err(|error| refused(error, &known))?;
+    let sent = call.part(Part::Commit, client.send(ready.message)).await;
+    let sent = sent.map_err(|error| refused(error, &known))?;
     Ok(answer(call, &known, &client, &sent, group.as_deref(), ready.digests))
 }
 

@@ -7,6 +7,7 @@ use super::send_message::{self, Ready};
 use crate::call::Call;
 use crate::error::{Code, Failure, Result};
 use crate::limits::BATCH_BYTES_MAX;
+use crate::watch::Part;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -26,6 +27,7 @@ pub struct Sent {
 pub async fn run(call: &Call<'_>, request: Request) -> Result<batch::Answer<Sent>> {
     let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
     let entries = request.entries.unwrap_or_default();
+    call.messages(entries.len());
     batch::check("SendMessageBatchRequestEntry", entries.iter().map(|entry| entry.id.as_deref()))?;
     let bytes: usize = entries.iter().map(send_message::Request::size).sum();
     if bytes > BATCH_BYTES_MAX {
@@ -49,7 +51,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<batch::Answer<Sent
         rest.push((index, message.group.clone(), digests));
         messages.push(message);
     }
-    let sent = client.send_batch(messages).await?;
+    let sent = call.part(Part::Commit, client.send_batch(messages)).await?;
     for ((index, group, digests), outcome) in rest.into_iter().zip(sent) {
         let outcome = match outcome {
             Ok(sent) => {

@@ -1,5 +1,6 @@
 //! A server that runs, and raw HTTP to talk to it with.
 
+pub mod collector;
 pub mod http;
 pub mod load;
 pub mod server;
@@ -7,6 +8,7 @@ pub mod sqs;
 
 use std::time::{Duration, Instant};
 
+pub use collector::Collector;
 pub use http::{get, post, request};
 pub use server::Server;
 

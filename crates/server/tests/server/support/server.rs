@@ -41,8 +41,18 @@ impl Server {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Self {
+        Self::start_at("127.0.0.1:0", directory, arguments, variables)
+    }
+
+    /// The same on another address.
+    pub fn start_at(
+        listen: &str,
+        directory: Arc<tempfile::TempDir>,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut child = command(directory.path())
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .args(arguments)
             .envs(variables.iter().copied())
             .spawn()
@@ -140,7 +150,8 @@ impl Drop for Server {
 pub fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("MILLPOND_") {
+        let text = name.to_string_lossy();
+        if text.starts_with("MILLPOND_") || text.starts_with("OTEL_") {
             command.env_remove(name);
         }
     }
