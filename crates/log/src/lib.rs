@@ -89,8 +89,8 @@ pub use error::{LogError, Result};
 pub use follow::Follower;
 pub use group::{
     Assignment, Balance, Consumer, ConsumerOptions, DeadLetter, DeadLetters, Failure, GroupConfig,
-    GroupDescription, GroupPartition, Handler, Poison, RunEnd, RunOptions, RunReport, Start, Stop,
-    TopicSink, Until, WorkerDescription,
+    GroupDescription, GroupPartition, Handler, Poison, Pull, Pulled, Puller, RunEnd, RunOptions,
+    RunReport, Start, Stop, TopicSink, Until, WorkerDescription,
 };
 pub use log::{Log, LogOptions};
 pub use name::{GroupName, ProducerId, TopicName, WorkerId};
