@@ -7,6 +7,7 @@ mod consumer;
 mod docs;
 mod doors;
 mod errors;
+mod groups;
 mod lines;
 mod others;
 mod stores;
