@@ -50,6 +50,35 @@ pub struct Pulled {
 /// A worker of a group for somebody who asks for records, handles them elsewhere, and says so later. Each
 /// [`pull`](Self::pull) and [`checkpoint`](Self::checkpoint) is a sign of life; without one for a lease, others take its
 /// partitions. Nothing is lost when an answer is: see [`Pull::after`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use millpond_lanes::Ground;
+/// # use millpond_log::{ConsumerOptions, Log, LogError, NewRecord, Pull, Puller, TopicConfig};
+/// # use millpond_store::{Environment, MemoryStore};
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), LogError> {
+/// # let environment = Environment::system();
+/// # let log = Log::new(&Ground::new(Arc::new(MemoryStore::new(&environment)), &environment));
+/// # let orders = log.create("orders", TopicConfig::with_partitions(1)).await?;
+/// orders.append(NewRecord::new("a book")).await?;
+/// let worker = Puller::new(orders.consumer("billing", ConsumerOptions::default()).await?);
+/// let mut after = None;
+/// loop {
+///     let pulled = worker.pull(Pull { max: 100, after, ..Pull::default() }).await?;
+///     if pulled.batches.is_empty() {
+///         break;
+///     }
+///     for (assignment, batch) in pulled.batches {
+///         // Handle them, and say so; another worker's checkpoint is refused by the assignment's epoch.
+///         worker.checkpoint(assignment, batch.next).await?;
+///     }
+///     after = Some(pulled.answer);
+/// }
+/// worker.leave().await?;
+/// assert_eq!(orders.describe_group("billing").await?.partitions[0].lag, 0);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Puller {
     consumer: Consumer,

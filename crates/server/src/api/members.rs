@@ -17,14 +17,15 @@ type Name = (String, String, String);
 pub struct Members(Mutex<HashMap<Name, Arc<Puller>>>);
 
 impl Members {
+    /// Whether one more can be kept.
+    pub fn check_room(&self) -> Result<(), ApiError> {
+        check_room(&self.lock())
+    }
+
     /// Keeps a worker.
     pub fn keep(&self, topic: &str, group: &str, puller: Puller) -> Result<Arc<Puller>, ApiError> {
         let mut members = self.lock();
-        if members.len() >= MEMBERS_MAX {
-            let message =
-                format!("{MEMBERS_MAX} workers of groups are here, which is the most; try later");
-            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message));
-        }
+        check_room(&members)?;
         let (name, puller) = (name(topic, group, puller.worker().as_str()), Arc::new(puller));
         members.insert(name, Arc::clone(&puller));
         Ok(puller)
@@ -72,6 +73,14 @@ impl Members {
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Arc<Puller>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn check_room(members: &HashMap<Name, Arc<Puller>>) -> Result<(), ApiError> {
+    if members.len() < MEMBERS_MAX {
+        return Ok(());
+    }
+    let message = format!("{MEMBERS_MAX} workers of groups are here, which is the most; try later");
+    Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message))
 }
 
 fn name(topic: &str, group: &str, worker: &str) -> Name {

@@ -116,6 +116,7 @@ pub async fn join(api: Api, input: JoinInput) -> Result<Joined, ApiError> {
     };
     // Who is gone makes room.
     members::leave(api.members().take_silent()).await;
+    api.members().check_room()?;
     let topic = api.handles().topic(&input.topic).await?;
     let consumer = Box::pin(topic.consumer(&input.group, options)).await.map_err(error)?;
     let puller = api.members().keep(&input.topic, &input.group, Puller::new(consumer))?;

@@ -38,7 +38,7 @@ fn event(values: &[&str]) -> Vec<u8> {
     json!({ "Records": records }).to_string().into_bytes()
 }
 
-/// A consumer has finished one message, rejected two, and tries the fourth again; what it rejected is in `dead`.
+/// A consumer has finished one message, rejected two, and tries the others again; what it rejected is in `dead`.
 async fn consumed(into_queue: bool) -> World {
     let world = world();
     let ground = world.api.ground().clone();
@@ -54,7 +54,7 @@ async fn consumed(into_queue: bool) -> World {
     };
     let consumer = builder.build().unwrap();
     let deadline = ground.environment.now().plus(Duration::from_secs(30));
-    consumer.handle(&event(&["good", "bad", "bad", "late"]), deadline).await.unwrap();
+    consumer.handle(&event(&["good", "bad", "bad", "late", "late"]), deadline).await.unwrap();
     world
 }
 
@@ -65,7 +65,7 @@ async fn state_is_shown_by_source_and_message() {
     assert_eq!(sources["sources"], json!([{ "arn": ARN, "shard": "shardId-000000000000" }]));
     let state = world.get("/v1/consumers/billing/state?unfinished=true").await;
     let messages = state["messages"].as_array().unwrap();
-    assert_eq!((messages.len(), &messages[0]["message"]), (1, &json!("4")));
+    assert_eq!((messages.len(), &messages[0]["message"]), (2, &json!("4")));
     let task = json!({ "status": "pending", "attempts": 1, "error": "not now" });
     assert_eq!(messages[0]["tasks"]["judge"], task);
     let one = world.get("/v1/consumers/billing/state?max=1").await;
@@ -83,7 +83,7 @@ async fn letters_in_a_queue_are_listed_and_brought_back_once() {
     assert_eq!((letters.len(), &letters[0]["record"]), (2, &json!("2")));
     assert_eq!(
         (&letters[0]["detail"], &letters[0]["message"]["text"]),
-        (&json!("it is bad"), &json!("\"bad\""))
+        (&json!("judge: it is bad"), &json!("\"bad\""))
     );
     let none = world.get("/v1/letters?queue=dead&reasons=exhausted").await;
     assert_eq!(none["letters"], json!([]));

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use ::http::Method;
+use millpond_log::{ConsumerOptions, Puller};
 use serde_json::{Value, json};
 
+use super::super::limits::MEMBERS_MAX;
 use super::{World, failure, world};
 
 const GROUP: &str = "/v1/topics/t/groups/g";
@@ -137,4 +139,23 @@ async fn workers_that_do_not_poll_are_dropped_after_their_lease() {
     world.api.retire().await;
     assert_eq!(world.api.members().len(), 0);
     assert_eq!(world.get(GROUP).await["workers"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_keeps_so_many_workers_and_no_more() {
+    let world = world();
+    topic(&world, 1, &[]).await;
+    let topic = world.api.handles().topic("t").await.unwrap();
+    let consumer = topic.consumer("g", ConsumerOptions::default()).await.unwrap();
+    for n in 0..MEMBERS_MAX {
+        let kept = world.api.members().keep("t", &n.to_string(), Puller::new(consumer.clone()));
+        kept.unwrap();
+    }
+    let path = format!("{GROUP}/join");
+    let full = world.bad(Method::POST, &path, Some(json!({}))).await;
+    assert_eq!(full, failure(503, "unavailable", ""));
+    // Those who are silent make room.
+    world.clock.advance(Duration::from_secs(30));
+    join(&world, "w").await;
+    assert_eq!(world.api.members().len(), 1);
 }

@@ -50,5 +50,9 @@ pub async fn run(args: ConsumerArgs) -> Result<(), Failure> {
         ConsumerCommand::Redrive(args) => Box::pin(letters::redrive(&door, out, args)).await,
     };
     door.close().await;
-    outcome
+    outcome.map_err(|failure| {
+        failure
+            .advise("there is no queue", "`millpond queue list` shows those that there are")
+            .advise("there is no topic", "`millpond log list` shows all")
+    })
 }

@@ -123,7 +123,10 @@ pub async fn run(args: QueueArgs) -> Result<(), Failure> {
         "`millpond queue list` shows those that there are, `millpond queue create NAME` makes one";
     let dead = "`millpond queue config NAME --dead-letters QUEUE --receives-max COUNT` names one";
     outcome.map_err(|failure| {
-        failure.advise("there is no queue", known).advise("has no dead-letter queue", dead)
+        failure
+            .advise("there is no queue", known)
+            .advise("has no dead-letter queue", dead)
+            .advise("status is not kept", "`millpond queue config NAME --status TIME` keeps it")
     })
 }
 
