@@ -17,7 +17,7 @@ pub enum LogError {
         known: Vec<String>,
     },
     /// A topic of this name is there already, with another configuration.
-    #[error("there is a topic {topic:?} already")]
+    #[error("there is a topic {topic:?} already, with another configuration")]
     TopicExists {
         /// Its name.
         topic: String,

@@ -8,6 +8,8 @@
 //!   it gets a typed [`Gap`].
 //! - **Groups** share partitions among workers by leases. An epoch fences off who was replaced; a checkpoint never goes
 //!   back. One heartbeat for each worker keeps all of its leases, so a thousand partitions cost no more than one.
+//!   [`Consumer::run`] does everything around a handler; a [`Puller`] is for handlers that are elsewhere, behind HTTP
+//!   for example.
 //!
 //! What it is not: exactly-once for side effects (handlers run at least once; topic, partition and offset name a record
 //! for ever), transactions over partitions, or a server.
@@ -89,8 +91,8 @@ pub use error::{LogError, Result};
 pub use follow::Follower;
 pub use group::{
     Assignment, Balance, Consumer, ConsumerOptions, DeadLetter, DeadLetters, Failure, GroupConfig,
-    GroupDescription, GroupPartition, Handler, Poison, RunEnd, RunOptions, RunReport, Start, Stop,
-    TopicSink, Until, WorkerDescription,
+    GroupDescription, GroupPartition, Handler, Poison, Pull, Pulled, Puller, RunEnd, RunOptions,
+    RunReport, Start, Stop, TopicSink, Until, WorkerDescription,
 };
 pub use log::{Log, LogOptions};
 pub use name::{GroupName, ProducerId, TopicName, WorkerId};

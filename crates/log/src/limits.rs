@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Longest name of a topic or a group, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
 
+/// Longest name that a worker's id begins with, in bytes: its id has a unique part too.
+pub const WORKER_NAME_BYTES_MAX: usize = 100;
+
 /// Most partitions of a topic: what one page of leases holds ten times over.
 pub const PARTITIONS_MAX: u32 = 10_000;
 
@@ -74,6 +77,9 @@ pub const LEASE_RANGE: (Duration, Duration) =
 
 /// How many times a worker's heart beats within a lease: 3, so that two may be lost.
 pub const BEATS_PER_LEASE: u32 = 3;
+
+/// A worker that is asked for records beats at most this often within a lease, however often it is asked.
+pub const PULL_BEATS_PER_LEASE: u32 = 10;
 
 /// A worker trusts its leases for three quarters of a lease after its last heartbeat began; others take them after a
 /// whole one.

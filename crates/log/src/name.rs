@@ -6,7 +6,7 @@ use std::sync::Arc;
 use millpond_store::UniqueId;
 
 use crate::error::{LogError, Result};
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX};
 
 fn check(field: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
@@ -72,8 +72,11 @@ names! {
 }
 
 impl WorkerId {
-    pub(crate) fn fresh(id: UniqueId) -> Self {
-        Self(id.to_string().into())
+    pub(crate) fn fresh(name: Option<&str>, id: UniqueId) -> Result<Self> {
+        let Some(name) = name else { return Ok(Self(id.to_string().into())) };
+        LogError::check_size("worker", name.len(), WORKER_NAME_BYTES_MAX)?;
+        check("worker", name)?;
+        Ok(Self(format!("{name}.{id}").into()))
     }
 }
 

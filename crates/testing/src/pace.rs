@@ -31,6 +31,12 @@ impl Watched {
         Self { inner, under_way: Arc::default() }
     }
 
+    /// Whether no request is under way.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) == 0
+    }
+
     fn request(&self) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         UnderWay(Arc::clone(&self.under_way))
@@ -58,7 +64,7 @@ pub async fn in_virtual_time<T>(
             let mut quiet = 0;
             while quiet < TURNS {
                 tokio::task::yield_now().await;
-                quiet = if store.under_way.load(Ordering::Acquire) == 0 { quiet + 1 } else { 0 };
+                quiet = if store.is_at_rest() { quiet + 1 } else { 0 };
             }
             match clock.next_wake() {
                 // The wall clock counts whole milliseconds.

@@ -23,6 +23,12 @@ impl Objects {
         Self { store, prefix, meter: Meter::new() }
     }
 
+    /// The store and the prefix, for others that keep objects beside the cargo.
+    #[must_use]
+    pub fn place(&self) -> (Arc<dyn ObjectStore>, Path) {
+        (Arc::clone(&self.store), self.prefix.clone())
+    }
+
     /// Counts requests on `meter`.
     #[must_use]
     pub fn metered(self, meter: Meter) -> Self {

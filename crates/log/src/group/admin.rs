@@ -82,7 +82,7 @@ impl Topic {
         items.iter().map(GroupItem::decode).collect()
     }
 
-    async fn group(&self, name: &str) -> Result<GroupItem> {
+    pub(super) async fn group(&self, name: &str) -> Result<GroupItem> {
         let name = GroupName::new(name)?;
         let key = GroupItem::key(&self.groups_partition(), &name)?;
         if let Some(item) = self.store().get(&key).await? {
@@ -294,7 +294,7 @@ impl Topic {
         Err(contended("group").into())
     }
 
-    /// Forgets a group. Workers that run lose their leases.
+    /// Forgets a group. Workers that run lose their leases, and end with [`LogError::UnknownGroup`].
     ///
     /// # Errors
     /// [`LogError::UnknownGroup`], and as the store's.

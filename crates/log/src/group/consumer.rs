@@ -31,11 +31,14 @@ pub struct ConsumerOptions {
     pub lease: Duration,
     /// What the group is made with, if it is not there yet.
     pub group: GroupConfig,
+    /// What the worker's id begins with, so that people know it: up to 100 letters, digits, dots, underscores and
+    /// dashes. Default: nothing.
+    pub name: Option<String>,
 }
 
 impl Default for ConsumerOptions {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), group: GroupConfig::default() }
+        Self { lease: Duration::from_secs(30), group: GroupConfig::default(), name: None }
     }
 }
 
@@ -86,6 +89,8 @@ pub(super) struct Shared {
 struct Held {
     lease: Lease,
     cursor: Cursor,
+    /// How far it was read, before it was rewound perhaps.
+    read: u64,
 }
 
 /// The group as it was found.
@@ -108,12 +113,13 @@ impl Topic {
             let problem = format!("is {:?}: from {shortest:?} to {longest:?}", options.lease);
             return Err(LogError::invalid("lease", problem));
         }
+        let worker = WorkerId::fresh(options.name.as_deref(), self.environment().unique_id())?;
         self.recent().await?;
         let group = self.make_group(&GroupName::new(group)?, &options.group).await?;
         let consumer = Consumer(Arc::new(Shared {
             topic: self.clone(),
             name: group.name.clone(),
-            worker: WorkerId::fresh(self.environment().unique_id()),
+            worker,
             lease: options.lease,
             place: self.leases_partition(&group)?,
             group: Mutex::new(group),
@@ -233,7 +239,7 @@ impl Consumer {
     /// read; and as the store's.
     pub async fn checkpoint(&self, assignment: Assignment, next: u64) -> Result<()> {
         let held = self.0.find(assignment)?;
-        let (checkpoint, read) = (held.lease.checkpoint, held.cursor.next);
+        let (checkpoint, read) = (held.lease.checkpoint, held.read);
         if next < checkpoint || next > read {
             let problem = format!("is {next}: from {checkpoint} (the last one) to {read} (read)");
             return Err(LogError::invalid("checkpoint", problem));
@@ -247,6 +253,14 @@ impl Consumer {
             })
             .await?;
         Ok(())
+    }
+
+    /// Reads on from the last checkpoint, so that what came since then comes again.
+    ///
+    /// # Errors
+    /// [`LogError::LeaseLost`].
+    pub fn rewind(&self, assignment: Assignment) -> Result<()> {
+        self.0.rewind(assignment)
     }
 
     /// Gives a partition up, so that another worker can take it at once.
@@ -323,10 +337,16 @@ impl Shared {
         match self.held().get_mut(&partition) {
             Some(held) if held.lease.epoch == epoch => {
                 held.cursor = cursor;
+                held.read = held.read.max(cursor.next);
                 Ok(())
             }
             _ => Err(LogError::LeaseLost { partition, epoch }),
         }
+    }
+
+    /// Whether everything that was read is done.
+    pub fn is_done_with(&self, assignment: Assignment) -> bool {
+        self.find(assignment).is_ok_and(|held| held.lease.checkpoint >= held.read)
     }
 
     /// Reads on from the checkpoint.
@@ -434,6 +454,8 @@ impl Shared {
                 (lease, Expect::Version(known.version))
             }
             None => {
+                // Without a lease, the group is new to the partition, or was deleted.
+                self.check_group().await?;
                 let checkpoint = self.topic.seek(partition, Seek::Earliest).await?;
                 let lease = Lease { partition, owner, epoch: 1, checkpoint, fails: 0, version };
                 (lease, Expect::Absent)
@@ -446,8 +468,18 @@ impl Shared {
         }
         let assignment = Assignment { partition, epoch: lease.epoch };
         let cursor = Cursor { next: lease.checkpoint, aligned: false };
-        self.held().insert(partition, Held { lease, cursor });
+        self.held().insert(partition, Held { lease, cursor, read: cursor.next });
         Ok(Some(assignment))
+    }
+
+    /// Whether the group is still the one that this worker joined.
+    async fn check_group(&self) -> Result<()> {
+        let found = self.topic.group(self.name.as_str()).await?;
+        if found.incarnation == self.group().incarnation {
+            return Ok(());
+        }
+        let (topic, group) = (self.topic.name(), self.name.to_string());
+        Err(LogError::UnknownGroup { topic, group, known: Vec::new() })
     }
 
     /// Changes a lease that this worker holds, whatever happened to an earlier attempt.

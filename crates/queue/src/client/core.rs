@@ -173,6 +173,15 @@ impl ClientCore {
         }
     }
 
+    /// Wakes who waits when a group can be served: in a strict lane, what ends in one segment may free what is in another.
+    pub fn tell_unlocked(&self, lane: u8) {
+        if let Views::Strict(all) = &self.views
+            && with(all, lane, |lane| lane.has_ready()).unwrap_or_default()
+        {
+            self.freed.notify_one();
+        }
+    }
+
     /// Something was appended from here.
     pub fn appended(&self, lane: u8, place: Place) {
         if let Views::Loose(all) = &self.views {

@@ -161,6 +161,7 @@ impl Writer {
             let also = self.archive(view)?;
             lane.finish(&view.segment, also).await?;
             self.core.finished(self.lane, self.place, self.core.now());
+            self.core.tell_unlocked(self.lane);
             return Ok(false);
         }
         let written = lane.update(&view.segment, view.encode()).await?;
@@ -169,6 +170,8 @@ impl Writer {
         self.core.saw(self.lane, view.clone(), now, true);
         if view.availability(now).0 > 0 {
             self.core.freed.notify_one();
+        } else {
+            self.core.tell_unlocked(self.lane);
         }
         Ok(true)
     }

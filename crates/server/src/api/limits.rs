@@ -17,6 +17,9 @@ pub const LISTED_DEFAULT: usize = 100;
 /// Handles of clients, topics and sequencers that are kept open, of each kind. Opening one again costs a read or two.
 pub const HANDLES_MAX: usize = 10_000;
 
+/// Workers of groups that one server keeps. One that is silent for its lease makes room.
+pub const MEMBERS_MAX: usize = 2_000;
+
 /// How long a sequencer's settings are relied on before they are read again.
 pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(10);
 

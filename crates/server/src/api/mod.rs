@@ -11,11 +11,13 @@
 
 mod admin;
 mod backend;
+mod consumer;
 mod content;
 mod error;
 mod handles;
 pub mod limits;
 mod log;
+mod members;
 mod mount;
 mod openapi;
 mod queue;
@@ -39,6 +41,7 @@ use tokio::sync::watch;
 pub use backend::Backend;
 pub use error::{ApiError, ErrorBody};
 use handles::Handles;
+use members::Members;
 pub use mount::{PREFIX, authorize_by};
 use route::{Input, Route};
 
@@ -60,6 +63,7 @@ struct Inner {
     ground: Ground,
     backend: Backend,
     handles: Handles,
+    members: Members,
     routes: Vec<Route>,
     document: Bytes,
     authorize: Option<Box<Authorize>>,
@@ -80,6 +84,7 @@ impl Api {
             ground: ground.clone(),
             backend,
             handles: Handles::new(ground, queues),
+            members: Members::default(),
             routes,
             document,
             authorize: None,
@@ -118,7 +123,8 @@ impl Api {
     pub fn may_wait(request: &Request<Bytes>) -> bool {
         let in_query = request.uri().query().is_some_and(|query| query.contains("wait_ms="));
         let names_it = |body: &Bytes| body.windows(7).any(|window| window == b"wait_ms");
-        in_query || (request.uri().path().ends_with("/receive") && names_it(request.body()))
+        let may = ["/receive", "/poll"].iter().any(|end| request.uri().path().ends_with(end));
+        in_query || (may && names_it(request.body()))
     }
 
     /// Ends all waits with what they have, and lets no other request wait: for a graceful stop.
@@ -127,8 +133,10 @@ impl Api {
     }
 
     /// Does what must be done now and then for the queues that were used here: what has ended is removed, what is too
-    /// much is shed, counters are stored. To be called every few seconds, and before the end.
+    /// much is shed, counters are stored; and workers that are silent leave their groups. To be called every few seconds,
+    /// and before the end.
     pub async fn maintain(&self) {
+        members::leave(self.0.members.take_silent()).await;
         let handles = &self.0.handles;
         // What goes to another queue is counted there too.
         for client in handles.clients() {
@@ -149,6 +157,7 @@ impl Api {
 
     /// The same as the last thing that is done.
     pub async fn retire(&self) {
+        members::leave(self.0.members.take_all()).await;
         self.maintain().await;
         for client in self.0.handles.clients() {
             if let Err(error) = client.retire().await {
@@ -173,6 +182,10 @@ impl Api {
 
     fn handles(&self) -> &Handles {
         &self.0.handles
+    }
+
+    fn members(&self) -> &Members {
+        &self.0.members
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiError> {

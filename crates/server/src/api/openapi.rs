@@ -15,7 +15,7 @@ pub const PATH: &str = "/v1/openapi.json";
 const IN_QUERY: &str = "client";
 
 const DESCRIPTION: &str = "What the SQS protocol cannot say: queues with clients, order, status and dead letters, the \
-sequencer, the log, and the store itself. Names in paths are percent-encoded. Bytes are text where they are text, else \
+sequencer, the log with its groups, consumers' state and dead letters, and the store itself. Names in paths are percent-encoded. Bytes are text where they are text, else \
 base64 in a field whose name ends in `_base64`. Times and durations are milliseconds. An error is an object `error` with \
 `code`, `message` and perhaps `field`; in batches each entry has its own.";
 
@@ -128,6 +128,7 @@ fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
         ("group", None) => "The group's name.",
         ("sequencer", None) => "The sequencer's name.",
         ("reader", None) => "The reader's name.",
+        ("consumer", None) => "The consumer's name.",
         _ => "",
     };
     json!({

@@ -1,10 +1,11 @@
 //! All routes.
 
 use super::route::Route;
-use super::{admin, log, queue, sequence};
+use super::{admin, consumer, log, queue, sequence};
 
 /// Every route but that of the document itself.
 pub fn all() -> Vec<Route> {
-    let parts = [queue::routes(), log::routes(), sequence::routes(), admin::routes()];
+    let parts =
+        [queue::routes(), log::routes(), sequence::routes(), consumer::routes(), admin::routes()];
     parts.into_iter().flatten().collect()
 }

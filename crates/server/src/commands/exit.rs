@@ -57,6 +57,17 @@ fn said(first: Option<&ErrorBody>) -> String {
 }
 
 impl Failure {
+    /// The same, with advice for who is told `about` something.
+    pub fn advise(self, about: &str, advice: &str) -> Self {
+        match self {
+            Self::Refused(mut error) if error.message.contains(about) => {
+                error.message = format!("{}; {advice}", error.message);
+                Self::Refused(error)
+            }
+            other => other,
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
@@ -88,7 +99,8 @@ fn code_of(code: &str) -> u8 {
         "invalid" | "too_large" | "receipt_invalid" | "media_type" | "method" => 2,
         "not_found" | "no_route" => 3,
         "exists" | "conflict" | "lease_lost" | "late" | "not_started" | "not_allowed"
-        | "out_of_range" | "fenced" | "out_of_sequence" | "already_appended" | "lagged" => 4,
+        | "out_of_range" | "not_joined" | "fenced" | "out_of_sequence" | "already_appended"
+        | "lagged" => 4,
         "throttled" | "unavailable" | "unknown_outcome" | "stopped" | "resetting"
         | "window_full" | "not_tried" | "overloaded" => 5,
         "unauthorized" | "forbidden" | "access_denied" => 6,

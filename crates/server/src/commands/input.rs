@@ -57,7 +57,7 @@ impl Source {
             (_, _, _, Some(file)) => Kind::Lines(BufReader::new(open(file)?)),
             _ => Kind::One(None),
         };
-        Ok(Entries { kind, shape, line: 0 })
+        Ok(Entries { kind, shape, line: 0, lines: Vec::new() })
     }
 }
 
@@ -74,19 +74,41 @@ pub struct Entries {
     kind: Kind,
     shape: Shape,
     line: u64,
+    /// The line of each entry of the last batch; none when there are no lines.
+    lines: Vec<u64>,
 }
 
 impl Entries {
     /// The next entries, up to `max` and not many more bytes than a request should have; none at the end.
     pub fn batch(&mut self, max: usize) -> Result<Vec<Value>, Failure> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
+        self.lines.clear();
         while batch.len() < max && bytes < BATCH_BYTES {
             let Some(entry) = self.next()? else { break };
             let texts = entry.as_object().into_iter().flat_map(|fields| fields.values());
             bytes += texts.filter_map(Value::as_str).map(str::len).sum::<usize>();
             batch.push(entry);
+            if !matches!(self.kind, Kind::One(_)) {
+                self.lines.push(self.line);
+            }
         }
         Ok(batch)
+    }
+
+    /// The same failure with the line that it is about: whoever refused the last batch counts its entries.
+    pub fn in_line(&self, failure: Failure) -> Failure {
+        let Failure::Refused(mut error) = failure else { return failure };
+        let index = error
+            .field
+            .as_deref()
+            .and_then(|field| field.split_once('[')?.1.split_once(']')?.0.parse::<usize>().ok());
+        let line = index.and_then(|index| self.lines.get(index));
+        if let (Some(line), Some(first)) = (line, self.lines.first()) {
+            let message = &error.message;
+            error.message =
+                format!("line {line}: {message}; nothing from line {first} on was taken");
+        }
+        Failure::Refused(error)
     }
 
     fn next(&mut self) -> Result<Option<Value>, Failure> {

@@ -55,11 +55,12 @@ pub fn run(family: Family) -> ExitCode {
             return Failure::Broken(format!("cannot start: {error}")).report();
         }
     };
+    let minds_interrupts = matches!(&family, Family::Log(args) if args.minds_interrupts());
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
             outcome = start(family) => outcome,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+            _ = tokio::signal::ctrl_c(), if !minds_interrupts => Err(Failure::Interrupted),
         }
     });
     match outcome {

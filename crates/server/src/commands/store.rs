@@ -24,9 +24,17 @@ pub const SWEPT: &[Column] = &[
     ("expired items removed", "expired", Show::Plain),
 ];
 
+const EXAMPLES: &str = "Examples:
+  millpond store create                                       a directory, ./millpond-data
+  millpond store create --store dynamodb:queues               a table
+  millpond store policy --store dynamodb:queues --role consumer
+  millpond store verify --store dynamodb:queues --role consumer
+  millpond store stats --server http://127.0.0.1:9324
+  millpond store sweep --remove";
+
 /// `millpond store`.
 #[derive(Debug, Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", super::EXIT_CODES))]
 pub struct StoreArgs {
     #[command(flatten)]
     target: Target,
@@ -173,6 +181,7 @@ async fn make(target: &Target, out: Output, args: &Create) -> Result<(), Failure
         let problem = "a server has its store already; `store create` works with --store only";
         return Err(Failure::Usage(problem.to_owned()));
     }
+    let was_there = matches!(&target.store, StorePlace::Directory(directory) if directory.exists());
     let created = match open(target, Make::IfMissing).await?.1 {
         Backend::DynamoDb(store) => {
             let options = TableOptions { stream: args.stream };
@@ -181,7 +190,7 @@ async fn make(target: &Target, out: Output, args: &Create) -> Result<(), Failure
         }
         Backend::Embedded(store, _) => {
             store.close().await;
-            true
+            !was_there
         }
         Backend::Other => false,
     };

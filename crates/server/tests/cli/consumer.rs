@@ -13,7 +13,7 @@ use millpond_queue::{QueueConfig, Queues};
 use millpond_store::Environment;
 use serde_json::{Value, json};
 
-use super::world::Place;
+use super::world::{Place, Server};
 
 const ARN: &str = "arn:aws:kinesis:eu-central-1:111122223333:stream/orders";
 
@@ -60,9 +60,52 @@ async fn consumed() -> Place {
     place
 }
 
+/// Such a store, and a server on another one.
+async fn both() -> [Place; 2] {
+    let Place::Store(directory) = consumed().await else { unreachable!("it is a store") };
+    let server = Server::start(directory.path(), &[]);
+    [consumed().await, Place::Server(directory, server)]
+}
+
+#[tokio::test]
+async fn both_doors_say_the_same() {
+    let [here, there] = both().await;
+    let commands: [&[&str]; 7] = [
+        &["consumer", "sources", "billing"],
+        &["consumer", "state", "billing"],
+        &["consumer", "state", "billing", "--max", "1"],
+        &["consumer", "letters", "--queue", "dead", "--consumer", "billing"],
+        &["consumer", "redrive", "--queue", "dead", "--to-queue", "dead", "--reason", "expired"],
+        &["consumer", "redrive", "--queue", "dead", "--to-topic", "nowhere"],
+        &["consumer", "letters", "--topic", "nowhere"],
+    ];
+    let when = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        if value.get("died_ms").is_some() {
+            value["died_ms"] = Value::Null;
+        }
+        value
+    };
+    for command in commands {
+        let command: Vec<&str> = command.iter().copied().chain(["--json"]).collect();
+        let said = [&here, &there].map(|place| {
+            let output = place.run(&command);
+            let printed: Vec<Value> =
+                String::from_utf8(output.stdout).unwrap().lines().map(when).collect();
+            (output.status.code(), printed, String::from_utf8(output.stderr).unwrap())
+        });
+        assert_eq!(said[0], said[1], "{command:?}");
+    }
+}
+
 #[tokio::test]
 async fn state_is_shown_by_source_and_message() {
-    let place = consumed().await;
+    for place in both().await {
+        state_is_shown_at(&place);
+    }
+}
+
+fn state_is_shown_at(place: &Place) {
     let sources = place.json(&["consumer", "sources", "billing"]);
     assert_eq!(sources, [json!({ "arn": ARN, "shard": "shardId-000000000000" })]);
     let rows = place.json(&["consumer", "state", "billing", "--unfinished"]);
@@ -78,7 +121,12 @@ async fn state_is_shown_by_source_and_message() {
 
 #[tokio::test]
 async fn dead_letters_are_listed_and_brought_back_once() {
-    let place = consumed().await;
+    for place in both().await {
+        letters_are_brought_back_at(&place);
+    }
+}
+
+fn letters_are_brought_back_at(place: &Place) {
     let letters = place.json(&["consumer", "letters", "--queue", "dead"]);
     assert_eq!(letters.len(), 1, "{letters:?}");
     assert_eq!((&letters[0]["reason"], &letters[0]["record"]), (&json!("rejected"), &json!("2")));
@@ -107,6 +155,6 @@ async fn what_makes_no_sense_is_refused() {
     refused(&["consumer", "letters", "--topic", "nowhere"], 3, "nowhere");
     refused(&["consumer", "letters", "--queue", "dead", "--reason", "bored"], 2, "exhausted");
     refused(&["consumer", "redrive", "--queue", "dead"], 2, "--to-queue");
-    let served = ["consumer", "sources", "billing", "--server", "http://127.0.0.1:1"];
-    refused(&served, 2, "--store");
+    let nobody = ["consumer", "sources", "billing", "--server", "http://127.0.0.1:1"];
+    refused(&nobody, 5, "cannot be reached");
 }

@@ -8,6 +8,7 @@
 
 mod config;
 mod crash;
+mod groups;
 mod health;
 mod hostile;
 mod overload;

@@ -7,6 +7,7 @@ mod appending;
 mod groups;
 mod growing;
 mod producing;
+mod pulling;
 mod reading;
 mod running;
 mod topics;
@@ -15,6 +16,7 @@ pub use appending::*;
 pub use groups::*;
 pub use growing::*;
 pub use producing::*;
+pub use pulling::*;
 pub use reading::*;
 pub use running::*;
 pub use topics::*;
@@ -72,6 +74,11 @@ macro_rules! log_suite {
             log_suite::a_hand_off_lets_the_record_at_hand_finish,
             log_suite::a_poison_record_blocks_or_goes_to_the_dead_letters,
             log_suite::a_sink_that_fails_keeps_the_record,
+            log_suite::workers_that_pull_share_partitions_and_hand_over_what_is_done,
+            log_suite::what_a_puller_that_died_did_not_finish_comes_to_another,
+            log_suite::an_answer_that_is_lost_loses_no_record,
+            log_suite::a_pull_waits_for_records_and_ends_when_another_begins,
+            log_suite::a_worker_of_a_deleted_group_reads_nothing_more,
             log_suite::growing_keeps_the_order_of_each_key_for_groups,
             log_suite::a_producer_batches_by_linger_and_size,
             log_suite::a_producer_holds_back_who_sends_too_much,

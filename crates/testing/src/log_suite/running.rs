@@ -24,7 +24,8 @@ fn drained() -> RunOptions {
 
 async fn join(topic: &Topic, poison: Poison) -> Consumer {
     let group = GroupConfig { poison, ..GroupConfig::default() };
-    topic.consumer("g", ConsumerOptions { lease: LEASE, group }).await.unwrap()
+    let options = ConsumerOptions { lease: LEASE, group, ..ConsumerOptions::default() };
+    topic.consumer("g", options).await.unwrap()
 }
 
 /// What was handled, by partition, in order.

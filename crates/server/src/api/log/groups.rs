@@ -112,6 +112,15 @@ pub enum StartName {
     Latest,
 }
 
+impl From<StartName> for Start {
+    fn from(name: StartName) -> Self {
+        match name {
+            StartName::Earliest => Self::Earliest,
+            StartName::Latest => Self::Latest,
+        }
+    }
+}
+
 /// A group to be.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,12 +152,9 @@ fn poison(attempts: Option<u32>, topic: Option<&String>) -> Result<Poison, ApiEr
 /// Makes a group.
 pub async fn create(api: Api, input: CreateInput) -> Result<GroupOutput, ApiError> {
     let topic = api.handles().topic(&input.topic).await?;
-    let start = match input.start {
-        StartName::Earliest => Start::Earliest,
-        StartName::Latest => Start::Latest,
-    };
     let poison = poison(input.attempts_max, input.dead_letter_topic.as_ref())?;
-    let made = Box::pin(topic.create_group(&input.group, &GroupConfig { start, poison })).await;
+    let config = GroupConfig { start: input.start.into(), poison };
+    let made = Box::pin(topic.create_group(&input.group, &config)).await;
     made.map_err(|error| failed(&api, &input.topic, error))?;
     described(&api, &topic, &input.topic, &input.group).await
 }
@@ -293,6 +299,7 @@ pub async fn delete(api: Api, input: GroupInput) -> Result<Done, ApiError> {
     let topic = api.handles().topic(&input.topic).await?;
     let gone = Box::pin(topic.delete_group(&input.group)).await;
     gone.map_err(|error| failed(&api, &input.topic, error))?;
+    api.members().forget(&input.topic, Some(&input.group));
     Ok(Done {})
 }
 

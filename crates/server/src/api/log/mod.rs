@@ -3,6 +3,7 @@
 mod groups;
 mod records;
 mod topics;
+mod workers;
 
 use http::Method;
 use millpond_log::{LogError, Seek};
@@ -53,6 +54,7 @@ pub fn routes() -> Vec<Route> {
     .into_iter()
     .chain(inside())
     .chain(groups::routes())
+    .chain(workers::routes())
     .collect()
 }
 

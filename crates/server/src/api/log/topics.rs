@@ -189,6 +189,7 @@ pub async fn configure(api: Api, input: ConfigureInput) -> Result<TopicOutput, A
 pub async fn delete(api: Api, input: TopicInput) -> Result<Done, ApiError> {
     api.handles().forget_topic(&input.topic);
     Box::pin(api.handles().log().delete(&input.topic)).await?;
+    api.members().forget(&input.topic, None);
     Ok(Done {})
 }
 

@@ -91,6 +91,7 @@ async fn requests_that_may_wait_are_known_by_their_wait() {
     };
     assert!(may_wait("/v1/queues/q/receive", "{\"wait_ms\":5}"));
     assert!(!may_wait("/v1/queues/q/receive", "{}"));
+    assert!(may_wait("/v1/topics/t/groups/g/poll", "{\"worker\":\"w\",\"wait_ms\":5}"));
     assert!(!may_wait("/v1/queues/q/messages", "{\"messages\":[{\"body\":\"wait_ms\"}]}"));
     assert!(may_wait("/v1/topics/t/records?partition=0&wait_ms=5", ""));
 }

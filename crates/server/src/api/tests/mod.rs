@@ -1,11 +1,13 @@
 //! The API in process, on memory and under a virtual clock. Every answer is checked against the OpenAPI document.
 
+mod consumer;
 mod document;
 mod http;
 mod log;
 mod queue;
 mod schema;
 mod sequence;
+mod workers;
 
 use std::sync::Arc;
 

@@ -1,21 +1,13 @@
 //! Dead letters: listing them, and bringing what is in them back.
 
 use clap::{ArgGroup, Args, ValueEnum};
-use millpond_consumer::redrive::{
-    Destination, Redriven, ToLog, ToQueue, Which, list_log, list_queue, redrive_log, redrive_queue,
-};
-use millpond_consumer::sink::{Kind, LetterError};
-use millpond_consumer::{DeadLetter, Reason, Spill};
-use millpond_dynamodb::{ObjectOptions, Objects};
-use millpond_lanes::Ground;
-use millpond_log::{Log, LogError, Topic};
-use millpond_queue::{Client, QueueError, Queues};
+use millpond_consumer::Reason;
 use serde_json::{Value, json};
 
 use super::super::Failure;
+use super::super::door::{Ask, Door, field, list as listed};
 use super::super::output::{Column, Output, Show};
-use super::super::target::Target;
-use crate::api::{ApiError, ErrorBody};
+use crate::api::ErrorBody;
 
 /// Where dead letters are, and which are meant.
 #[derive(Debug, Args)]
@@ -37,11 +29,11 @@ pub struct LettersArgs {
     #[arg(long, requires = "topic", default_value_t = 0)]
     offset: u64,
     /// How many to look at.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max: u32,
     /// Only these reasons: unusable, rejected, exhausted, abandoned, expired.
     #[arg(long, value_delimiter = ',', value_parser = reason)]
-    reason: Vec<Reason>,
+    reason: Vec<String>,
     /// Only messages, or only records that could not be read.
     #[arg(long, value_enum)]
     kind: Option<KindName>,
@@ -79,26 +71,20 @@ enum KindName {
     Record,
 }
 
-fn reason(name: &str) -> Result<Reason, String> {
-    Reason::from_name(name).ok_or_else(|| {
+impl KindName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Record => "record",
+        }
+    }
+}
+
+fn reason(name: &str) -> Result<String, String> {
+    Reason::from_name(name).map(|reason| reason.name().to_owned()).ok_or_else(|| {
         let names: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
         format!("there is no reason {name:?}; there are {}", names.join(", "))
     })
-}
-
-impl LettersArgs {
-    fn which(&self) -> Which {
-        let kind = self.kind.map(|kind| match kind {
-            KindName::Message => Kind::Message,
-            KindName::Record => Kind::Record,
-        });
-        let (consumer, arn) = (self.consumer.clone(), self.arn.clone());
-        Which { reasons: self.reason.clone(), kind, consumer, arn }
-    }
-
-    fn max(&self) -> usize {
-        usize::try_from(self.max).unwrap_or(usize::MAX)
-    }
 }
 
 const LETTERS: &[Column] = &[
@@ -118,92 +104,48 @@ const REDRIVEN: &[Column] = &[
 ];
 
 /// Lists letters.
-pub async fn list(ground: &Ground, args: &LettersArgs, out: Output) -> Result<(), Failure> {
-    let (which, max) = (args.which(), args.max());
-    let rows: Vec<Value> = match (&args.queue, &args.topic) {
-        (Some(queue), _) => {
-            let dead = client(ground, queue, &args.client).await?;
-            list_queue(&dead, &which, max).await?.iter().map(|letter| row(letter, None)).collect()
-        }
-        (None, topic) => {
-            let dead = topic_of(ground, topic.as_deref().unwrap_or_default()).await?;
-            let found = list_log(&dead, args.partition, args.offset, &which, max).await?;
-            found.iter().map(|(offset, letter)| row(letter, Some(*offset))).collect()
-        }
-    };
-    out.list(LETTERS, &rows)
+pub async fn list(door: &Door, out: Output, args: LettersArgs) -> Result<(), Failure> {
+    let reasons = (!args.reason.is_empty()).then(|| args.reason.join(","));
+    let ask = Ask::get(&["letters"])
+        .with_some("queue", args.queue)
+        .client(&args.client)
+        .with_some("topic", args.topic)
+        .with("partition", args.partition)
+        .with("offset", args.offset)
+        .with("max", args.max)
+        .with_some("reasons", reasons)
+        .with_some("kind", args.kind.map(KindName::name))
+        .with_some("consumer", args.consumer)
+        .with_some("arn", args.arn);
+    out.list(LETTERS, &listed(door.ask(ask).await?, "letters"))
 }
 
 /// Brings letters back.
-pub async fn redrive(
-    ground: &Ground,
-    target: &Target,
-    args: &RedriveArgs,
-    out: Output,
-) -> Result<(), Failure> {
-    let letters = &args.letters;
-    let (which, max) = (letters.which(), letters.max());
-    let to: Box<dyn Destination> = match (&args.to_queue, &args.to_topic) {
-        (Some(queue), _) => Box::new(ToQueue(client(ground, queue, &args.to_client).await?)),
-        (None, topic) => {
-            Box::new(ToLog(topic_of(ground, topic.as_deref().unwrap_or_default()).await?))
-        }
-    };
-    let spill = match &target.objects {
-        Some(url) => {
-            let objects = Objects::open(url, &ObjectOptions::default())?;
-            Some(Spill::new(objects.store, objects.prefix))
-        }
-        None => None,
-    };
-    let (redriven, next) = match (&letters.queue, &letters.topic) {
-        (Some(queue), _) => {
-            let dead = client(ground, queue, &letters.client).await?;
-            (redrive_queue(&dead, &*to, &which, spill.as_ref(), max).await?, None)
-        }
-        (None, topic) => {
-            let dead = topic_of(ground, topic.as_deref().unwrap_or_default()).await?;
-            let place = (letters.partition, letters.offset);
-            let (redriven, next) =
-                redrive_log(&dead, place, &*to, &which, spill.as_ref(), max).await?;
-            (redriven, Some(next))
-        }
-    };
-    said(out, &redriven, next)
-}
-
-fn said(out: Output, redriven: &Redriven, next: Option<u64>) -> Result<(), Failure> {
-    let Redriven { sent, skipped, failed } = redriven;
-    let answer = json!({
-        "sent": sent, "skipped": skipped, "failed": failed.len(), "failures": failed, "next": next,
+pub async fn redrive(door: &Door, out: Output, args: RedriveArgs) -> Result<(), Failure> {
+    let letters = args.letters;
+    let body = json!({
+        "from_queue": letters.queue,
+        "from_client": letters.client,
+        "from_topic": letters.topic,
+        "partition": letters.partition,
+        "offset": letters.offset,
+        "max": letters.max,
+        "reasons": letters.reason,
+        "kind": letters.kind.map(KindName::name),
+        "consumer": letters.consumer,
+        "arn": letters.arn,
+        "to_queue": args.to_queue,
+        "to_client": args.to_client,
+        "to_topic": args.to_topic,
     });
+    let answer = door.ask(Ask::post(&["letters", "redrive"], body)).await?;
     out.one(REDRIVEN, &answer)?;
-    let Some(first) = failed.first() else { return Ok(()) };
-    let first = ErrorBody { code: "failed".to_owned(), message: first.clone(), field: None };
-    let (failed, of) = (failed.len(), sent + failed.len());
-    Err(Failure::Partly { failed, of, what: "letters", first: Some(first) })
-}
-
-fn row(letter: &Result<DeadLetter, LetterError>, offset: Option<u64>) -> Value {
-    let mut row = match letter {
-        Ok(letter) => serde_json::to_value(letter).unwrap_or_default(),
-        Err(error) => json!({ "kind": "unreadable", "detail": error.to_string() }),
+    let count = |name: &str| {
+        field(&answer, name).as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
     };
-    if let (Some(row), Some(offset)) = (row.as_object_mut(), offset) {
-        row.insert("offset".to_owned(), offset.into());
-    }
-    row
-}
-
-async fn client(ground: &Ground, queue: &str, client: &str) -> Result<Client, Failure> {
-    let open = async {
-        let queue = Queues::new(ground).open(queue).await?;
-        if client.is_empty() { queue.main() } else { queue.client(client) }
-    };
-    open.await.map_err(|error: QueueError| ApiError::from(error).into())
-}
-
-async fn topic_of(ground: &Ground, name: &str) -> Result<Topic, Failure> {
-    let topic = Log::new(ground).topic(name).await;
-    topic.map_err(|error: LogError| ApiError::from(error).into())
+    let (sent, failed) = (count("sent"), count("failed"));
+    let first = field(&answer, "failures").get(0).and_then(Value::as_str);
+    let Some(first) = first else { return Ok(()) };
+    let first = ErrorBody { code: "failed".to_owned(), message: first.to_owned(), field: None };
+    Err(Failure::Partly { failed, of: sent + failed, what: "letters", first: Some(first) })
 }

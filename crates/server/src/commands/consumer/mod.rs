@@ -1,24 +1,25 @@
 //! `millpond consumer`: what consumers remember of messages, and their dead letters.
-//!
-//! These commands open the store themselves: what consumers keep in it is not part of the native API.
 
 mod letters;
 mod state;
 
 use clap::{Args, Subcommand};
-use millpond_consumer::redrive::RedriveError;
-use millpond_consumer::state::StateError;
-use millpond_lanes::Ground;
 
 use super::Failure;
-use super::open::{Make, open};
+use super::door::Door;
+use super::open::Make;
 use super::output::Output;
 use super::target::Target;
-use crate::api::{ApiError, Backend};
+
+const EXAMPLES: &str = "Examples:
+  millpond consumer sources billing                            which streams and shards it has seen
+  millpond consumer state billing --unfinished                 what it tries again, and why
+  millpond consumer letters --queue dead --reason exhausted    what it gave up
+  millpond consumer redrive --queue dead --to-queue orders     sends that again";
 
 /// `millpond consumer`.
 #[derive(Debug, Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", super::EXIT_CODES))]
 pub struct ConsumerArgs {
     #[command(flatten)]
     target: Target,
@@ -40,50 +41,18 @@ enum ConsumerCommand {
 
 /// Runs it.
 pub async fn run(args: ConsumerArgs) -> Result<(), Failure> {
-    if args.target.server.is_some() {
-        let problem = "what consumers keep is not served: use --store, with the server stopped if \
-                       it is a directory";
-        return Err(Failure::Usage(problem.to_owned()));
-    }
+    let door = Door::open(&args.target, Make::No).await?;
     let out = Output::new(args.target.json);
-    let (ground, backend) = open(&args.target, Make::No).await?;
-    let outcome = start(&ground, &args.target, args.command, out).await;
-    drop(ground);
-    if let Backend::Embedded(store, _) = backend {
-        store.close().await;
-    }
-    outcome
-}
-
-async fn start(
-    ground: &Ground,
-    target: &Target,
-    command: ConsumerCommand,
-    out: Output,
-) -> Result<(), Failure> {
-    match command {
-        ConsumerCommand::Sources(args) => state::sources(ground, &args, out).await,
-        ConsumerCommand::State(args) => state::show(ground, &args, out).await,
-        ConsumerCommand::Letters(args) => letters::list(ground, &args, out).await,
-        ConsumerCommand::Redrive(args) => letters::redrive(ground, target, &args, out).await,
-    }
-}
-
-impl From<StateError> for Failure {
-    fn from(error: StateError) -> Self {
-        match error {
-            StateError::Store(error) => error.into(),
-            other => Self::Broken(other.to_string()),
-        }
-    }
-}
-
-impl From<RedriveError> for Failure {
-    fn from(error: RedriveError) -> Self {
-        match error {
-            RedriveError::Queue(error) => ApiError::from(error).into(),
-            RedriveError::Log(error) => ApiError::from(error).into(),
-            other => Self::Broken(other.to_string()),
-        }
-    }
+    let outcome = match args.command {
+        ConsumerCommand::Sources(args) => Box::pin(state::sources(&door, out, args)).await,
+        ConsumerCommand::State(args) => Box::pin(state::show(&door, out, args)).await,
+        ConsumerCommand::Letters(args) => Box::pin(letters::list(&door, out, args)).await,
+        ConsumerCommand::Redrive(args) => Box::pin(letters::redrive(&door, out, args)).await,
+    };
+    door.close().await;
+    outcome.map_err(|failure| {
+        failure
+            .advise("there is no queue", "`millpond queue list` shows those that there are")
+            .advise("there is no topic", "`millpond log list` shows all")
+    })
 }

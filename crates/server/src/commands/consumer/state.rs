@@ -1,14 +1,10 @@
 //! What a consumer remembers.
 
-use std::sync::Arc;
-
 use clap::Args;
-use millpond_consumer::source::{Scope, SourceKind};
-use millpond_consumer::state::{Address, KnownSource, StateRow, StoreState};
-use millpond_lanes::Ground;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::Failure;
+use super::super::door::{Ask, Door, field, list as listed, set};
 use super::super::output::{Column, Output, Show};
 
 /// Whose sources.
@@ -32,6 +28,9 @@ pub struct StateArgs {
     /// Only of messages that are not finished.
     #[arg(long)]
     unfinished: bool,
+    /// Most messages.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max: u32,
 }
 
 const SOURCES: &[Column] = &[("SOURCE", "arn", Show::Plain), ("SHARD", "shard", Show::Plain)];
@@ -45,71 +44,42 @@ const ROWS: &[Column] = &[
 ];
 
 /// Lists sources.
-pub async fn sources(ground: &Ground, args: &SourcesArgs, out: Output) -> Result<(), Failure> {
-    let state = StoreState::new(Arc::clone(&ground.store), &ground.environment);
-    let known = state.sources(&args.consumer).await?;
-    let rows: Vec<Value> =
-        known.iter().map(|source| json!({ "arn": source.arn, "shard": source.shard })).collect();
-    out.list(SOURCES, &rows)
+pub async fn sources(door: &Door, out: Output, args: SourcesArgs) -> Result<(), Failure> {
+    let answer = door.ask(Ask::get(&["consumers", &args.consumer, "sources"])).await?;
+    out.list(SOURCES, &listed(answer, "sources"))
 }
 
 /// Shows state.
-pub async fn show(ground: &Ground, args: &StateArgs, out: Output) -> Result<(), Failure> {
-    let state = StoreState::new(Arc::clone(&ground.store), &ground.environment);
-    let is_meant = |known: &KnownSource| {
-        args.arn.as_ref().is_none_or(|arn| *arn == known.arn)
-            && args.shard.as_ref().is_none_or(|shard| *shard == known.shard)
-    };
-    let mut rows = Vec::new();
-    for known in state.sources(&args.consumer).await?.into_iter().filter(is_meant) {
-        // Of the scope, what delivers is not part of where its state is.
-        let kind = SourceKind::Kinesis;
-        let scope = Scope { kind, arn: known.arn.clone(), shard: known.shard.clone() };
-        let address = Address { consumer: args.consumer.as_str().into(), scope: Arc::new(scope) };
-        let found = state.rows(&address).await?;
-        let wanted = found.iter().filter(|row| !args.unfinished || is_unfinished(row));
-        rows.extend(wanted.map(|row| described(&known, row)));
+pub async fn show(door: &Door, out: Output, args: StateArgs) -> Result<(), Failure> {
+    let ask = Ask::get(&["consumers", &args.consumer, "state"])
+        .with_some("arn", args.arn)
+        .with_some("shard", args.shard)
+        .with("unfinished", args.unfinished)
+        .with("max", args.max);
+    let answer = door.ask(ask).await?;
+    let more = field(&answer, "more") == true;
+    let mut rows = listed(answer, "messages");
+    if !out.is_json() {
+        for row in &mut rows {
+            let summary = summary(field(row, "tasks"));
+            set(row, "summary", summary.into());
+        }
     }
-    out.list(ROWS, &rows)
+    out.list(ROWS, &rows)?;
+    if more {
+        eprintln!(
+            "millpond: there are more; narrow it with --arn, --shard or --unfinished, or raise --max"
+        );
+    }
+    Ok(())
 }
 
-fn is_unfinished(row: &StateRow) -> bool {
-    row.state.dead.is_none() && row.state.tasks.values().any(|task| !task.status.is_ended())
-}
-
-fn described(known: &KnownSource, row: &StateRow) -> Value {
-    let tasks: serde_json::Map<String, Value> = row
-        .state
-        .tasks
-        .iter()
-        .map(|(name, task)| {
-            let described = json!({
-                "status": task.status,
-                "attempts": task.attempts,
-                "error": task.error,
-                "steps": task.steps,
-                "not_before_ms": task.due_ms,
-            });
-            (name.clone(), described)
-        })
-        .collect();
-    let summary: Vec<String> = row
-        .state
-        .tasks
-        .iter()
-        .map(|(name, task)| {
-            let status = format!("{:?}", task.status).to_lowercase();
-            let error = task.error.as_ref().map(|error| format!(", {error}")).unwrap_or_default();
-            format!("{name}: {status}, {} in vain{error}", task.attempts)
-        })
-        .collect();
-    json!({
-        "arn": known.arn,
-        "shard": known.shard,
-        "message": row.position.to_string(),
-        "dead": row.state.dead.map(millpond_consumer::Reason::name),
-        "running": row.state.running,
-        "summary": summary.join("; "),
-        "tasks": tasks,
-    })
+fn summary(tasks: &Value) -> String {
+    let one = |(name, task): (&String, &Value)| {
+        let status = field(task, "status").as_str().unwrap_or_default();
+        let error = field(task, "error").as_str().map(|error| format!(", {error}"));
+        let attempts = field(task, "attempts");
+        format!("{name}: {status}, {attempts} in vain{}", error.unwrap_or_default())
+    };
+    tasks.as_object().into_iter().flatten().map(one).collect::<Vec<_>>().join("; ")
 }

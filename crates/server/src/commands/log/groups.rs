@@ -53,22 +53,29 @@ pub struct Create {
     poison: PoisonArgs,
 }
 
+/// Where a group begins.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Start {
+pub enum Start {
     /// With the first record that is still there.
     Earliest,
     /// Behind what is there now.
     Latest,
 }
 
+impl Start {
+    /// As the API says it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Earliest => "earliest",
+            Self::Latest => "latest",
+        }
+    }
+}
+
 /// Makes a group.
 pub async fn create(door: &Door, out: Output, args: Create) -> Result<(), Failure> {
-    let start = match args.start {
-        Start::Earliest => "earliest",
-        Start::Latest => "latest",
-    };
     let body = json!({
-        "start": start,
+        "start": args.start.name(),
         "attempts_max": args.poison.attempts_max,
         "dead_letter_topic": args.poison.dead_letter_topic,
     });

@@ -1,5 +1,6 @@
 //! `millpond log`: topics, their records, and groups.
 
+mod consume;
 mod groups;
 mod records;
 mod topics;
@@ -12,9 +13,19 @@ use super::open::Make;
 use super::output::Output;
 use super::target::Target;
 
+const EXAMPLES: &str = "Examples:
+  millpond log create events --partitions 8 --retention-age 7days
+  millpond log append events '{\"paid\":true}' --key customer-7
+  millpond log append events --lines - < events.txt
+  millpond log read events --from 2026-05-01T12:00:00Z
+  millpond log follow events                                  what comes from now on
+  millpond log consume events --group billing --follow        as a worker of a group
+  millpond log lag events billing
+  millpond log reset events billing --to earliest";
+
 /// `millpond log`.
 #[derive(Debug, Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", super::EXIT_CODES))]
 pub struct LogArgs {
     #[command(flatten)]
     target: Target,
@@ -42,7 +53,10 @@ enum LogCommand {
     /// Reads records from a place on.
     Read(records::Read),
     /// Reads records from a place on, and waits for more until interrupted.
+    #[command(visible_alias = "tail")]
     Follow(records::Follow),
+    /// Reads records as a worker of a group, and checkpoints what it printed.
+    Consume(consume::Consume),
     /// Shows the offset of a place.
     Seek(records::Seek),
     /// Lists a topic's groups, with their lag.
@@ -65,6 +79,13 @@ enum LogCommand {
     Sweep(topics::Sweep),
 }
 
+impl LogArgs {
+    /// Whether it has something to do when it is interrupted, and does it itself.
+    pub const fn minds_interrupts(&self) -> bool {
+        matches!(self.command, LogCommand::Consume(_))
+    }
+}
+
 /// Runs it.
 pub async fn run(args: LogArgs) -> Result<(), Failure> {
     let make = match args.command {
@@ -75,7 +96,14 @@ pub async fn run(args: LogArgs) -> Result<(), Failure> {
     let out = Output::new(args.target.json);
     let outcome = Box::pin(dispatch(&door, out, args.command)).await;
     door.close().await;
-    outcome
+    let group = "`millpond log create-group` makes one, and so does `millpond log consume --group`";
+    let other = "`millpond log config` changes settings, `millpond log grow` adds partitions";
+    outcome.map_err(|failure| {
+        failure
+            .advise("there is no topic", "`millpond log create NAME` makes one")
+            .advise("has no group", group)
+            .advise("already, with another configuration", other)
+    })
 }
 
 async fn dispatch(door: &Door, out: Output, command: LogCommand) -> Result<(), Failure> {
@@ -89,6 +117,7 @@ async fn dispatch(door: &Door, out: Output, command: LogCommand) -> Result<(), F
         LogCommand::Append(args) => records::append(door, out, *args).await,
         LogCommand::Read(args) => records::read(door, out, args).await,
         LogCommand::Follow(args) => records::follow(door, out, args).await,
+        LogCommand::Consume(args) => consume::consume(door, out, args).await,
         LogCommand::Seek(args) => records::seek(door, out, args).await,
         LogCommand::Groups(args) => groups::list(door, out, args).await,
         LogCommand::CreateGroup(args) => groups::create(door, out, args).await,

@@ -16,7 +16,8 @@ use super::super::queue::failures;
 use super::super::values::{duration, millis, pair, place};
 use crate::api::limits::{LISTED_MAX, WAIT_MS_MAX};
 
-const RECORDS: &[Column] = &[
+/// Records, as they are shown.
+pub const RECORDS: &[Column] = &[
     ("PARTITION", "partition", Show::Number),
     ("OFFSET", "offset", Show::Number),
     ("TIME", "timestamp_ms", Show::Time),
@@ -30,6 +31,9 @@ const READ_EACH: usize = 1_000;
 
 /// What to append.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "millpond log append [OPTIONS] TOPIC <CONTENT | --file FILE | --jsonl FILE | --lines FILE>"
+)]
 pub struct Append {
     /// The topic.
     topic: String,
@@ -86,7 +90,8 @@ pub async fn append(door: &Door, out: Output, args: Append) -> Result<(), Failur
             "producer": args.producer,
             "first_sequence": args.first_sequence.map(|first| first + done as u64),
         });
-        let answer = door.ask(Ask::post(&["topics", &args.topic, "records"], body)).await?;
+        let answer = door.ask(Ask::post(&["topics", &args.topic, "records"], body)).await;
+        let answer = answer.map_err(|failure| entries.in_line(failure))?;
         let outcomes = listed(answer, "outcomes");
         let (bad, error) = failures(&outcomes);
         failed += bad;
@@ -136,7 +141,7 @@ async fn partitions(door: &Door, topic: &str, given: Option<u32>) -> Result<Vec<
 }
 
 /// What retention has removed of what was asked for is said, not passed over.
-fn tell_gap(answer: &Value, partition: u64) {
+pub fn tell_gap(answer: &Value, partition: u64) {
     if let Some(gap) = answer.get("gap") {
         eprintln!(
             "millpond: partition {partition}: offsets {} to {} were removed by retention",

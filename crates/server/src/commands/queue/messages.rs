@@ -39,7 +39,8 @@ const RECEIVED: &[Column] = &[
     ("RECEIPT", "receipt", Show::Plain),
 ];
 
-const PEEKED: &[Column] = &[
+/// Messages that were looked at.
+pub const PEEKED: &[Column] = &[
     ("ID", "id", Show::Plain),
     ("STATE", "state", Show::Plain),
     ("SENT", "sent_ms", Show::Time),
@@ -51,6 +52,9 @@ const PEEKED: &[Column] = &[
 
 /// What to send.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "millpond queue send [OPTIONS] QUEUE <CONTENT | --file FILE | --jsonl FILE | --lines FILE>"
+)]
 pub struct Send {
     #[command(flatten)]
     place: Place,
@@ -127,7 +131,8 @@ pub async fn send(door: &Door, out: Output, args: Send) -> Result<(), Failure> {
         }
         progress.add(messages.len());
         let body = json!({ "messages": messages });
-        let answer = door.ask(Ask::post(&path, body).client(&args.place.client)).await?;
+        let answer = door.ask(Ask::post(&path, body).client(&args.place.client)).await;
+        let answer = answer.map_err(|failure| entries.in_line(failure))?;
         let outcomes = listed(answer, "outcomes");
         let (bad, error) = failures(&outcomes);
         failed += bad;

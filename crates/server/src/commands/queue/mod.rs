@@ -4,6 +4,7 @@ mod admin;
 mod config;
 mod messages;
 mod settle;
+mod tail;
 mod tasks;
 mod topics;
 
@@ -17,9 +18,19 @@ use super::target::Target;
 pub use admin::check_sure;
 pub use settle::failures;
 
+const EXAMPLES: &str = "Examples:
+  millpond queue create orders --visibility 5m
+  millpond queue send orders 'one chair' --attribute colour=red
+  millpond queue send orders --jsonl messages.jsonl           {\"body\":\"…\",\"group\":\"…\"} a line; - is standard input
+  millpond queue receive orders --max 10 --wait 20s --json > taken
+  millpond queue ack orders - < taken
+  millpond queue tail orders                                  shows what comes, and takes nothing
+  millpond queue config orders --dead-letters dead --receives-max 5
+  millpond queue redrive dead";
+
 /// `millpond queue`.
 #[derive(Debug, Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", super::EXIT_CODES))]
 pub struct QueueArgs {
     #[command(flatten)]
     target: Target,
@@ -64,6 +75,9 @@ enum QueueCommand {
     Nack(settle::Nack),
     /// Shows the first messages from the old end, without taking them.
     Peek(messages::Peek),
+    /// Shows messages as they come, without taking them, until interrupted: of the first 10,000 from the old end, those
+    /// that it has not shown yet. One that comes and goes within half a second may be missed.
+    Tail(tail::Tail),
     /// Shows one message by its id, without taking it.
     Get(messages::Get),
     /// Counts messages, and what happened to those that were: also what was shed, by reason.
@@ -105,7 +119,15 @@ pub async fn run(args: QueueArgs) -> Result<(), Failure> {
     let out = Output::new(args.target.json);
     let outcome = Box::pin(dispatch(&door, out, args.command)).await;
     door.close().await;
-    outcome
+    let known =
+        "`millpond queue list` shows those that there are, `millpond queue create NAME` makes one";
+    let dead = "`millpond queue config NAME --dead-letters QUEUE --receives-max COUNT` names one";
+    outcome.map_err(|failure| {
+        failure
+            .advise("there is no queue", known)
+            .advise("has no dead-letter queue", dead)
+            .advise("status is not kept", "`millpond queue config NAME --status TIME` keeps it")
+    })
 }
 
 async fn dispatch(door: &Door, out: Output, command: QueueCommand) -> Result<(), Failure> {
@@ -122,6 +144,7 @@ async fn dispatch(door: &Door, out: Output, command: QueueCommand) -> Result<(),
         QueueCommand::Release(args) => settle::release(door, out, args).await,
         QueueCommand::Nack(args) => settle::nack(door, out, args).await,
         QueueCommand::Peek(args) => messages::peek(door, out, args).await,
+        QueueCommand::Tail(args) => tail::tail(door, out, args).await,
         QueueCommand::Get(args) => messages::get(door, out, args).await,
         QueueCommand::Count(args) => admin::count(door, out, args).await,
         QueueCommand::Purge(args) => admin::purge(door, out, args).await,

@@ -28,6 +28,10 @@ const PUT_EACH: usize = 100;
 
 /// What to put.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "millpond sequence put --queue QUEUE --seq NUMBER <CONTENT | --file FILE | --lines FILE>
+       millpond sequence put --jsonl FILE"
+)]
 pub struct Put {
     /// The queue of each message that names none.
     #[arg(long, short, value_name = "QUEUE")]
@@ -66,7 +70,8 @@ pub async fn put(door: &Door, out: Output, name: &str, args: Put) -> Result<(), 
         }
         progress.add(messages.len());
         let body = json!({ "messages": messages });
-        let answer = door.ask(Ask::post(&["sequencers", name, "messages"], body)).await?;
+        let answer = door.ask(Ask::post(&["sequencers", name, "messages"], body)).await;
+        let answer = answer.map_err(|failure| entries.in_line(failure))?;
         let advanced = listed(answer.clone(), "advanced");
         let mut outcomes = listed(answer, "outcomes");
         let (bad, error) = failures(&outcomes);

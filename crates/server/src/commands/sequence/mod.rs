@@ -13,9 +13,17 @@ use super::output::Output;
 use super::target::Target;
 use crate::api::MAIN_SEQUENCER;
 
+const EXAMPLES: &str = "Examples:
+  millpond sequence put --queue customer-7 --seq 1 second
+  millpond sequence gaps customer-7                           what is missing: 0
+  millpond sequence put --queue customer-7 --seq 0 first
+  millpond sequence read customer-7                           first, second
+  millpond sequence ranges customer-7 --follow                what the cursor passes, as it does
+  millpond sequence config --gaps skip-after --gaps-after 1h";
+
 /// `millpond sequence`.
 #[derive(Debug, Args)]
-#[command(after_help = super::EXIT_CODES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", super::EXIT_CODES))]
 pub struct SequenceArgs {
     #[command(flatten)]
     target: Target,

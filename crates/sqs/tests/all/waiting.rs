@@ -1,11 +1,9 @@
 //! Long polls: who is woken, by what, in which order, and what becomes of those who hang up.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
 use std::time::Duration;
 
-use common::{World, bodies, json_request};
+use crate::common::{World, bodies, json_request};
 use millpond_sqs::SqsOptions;
 use serde_json::{Value, json};
 
@@ -13,7 +11,7 @@ fn wait(url: &str) -> Value {
     json!({"QueueUrl": url, "WaitTimeSeconds": 20, "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["All"]})
 }
 
-async fn got(call: tokio::task::JoinHandle<common::Answer>) -> Vec<Value> {
+async fn got(call: tokio::task::JoinHandle<crate::common::Answer>) -> Vec<Value> {
     let answer = call.await.unwrap().ok().json();
     answer["Messages"].as_array().cloned().unwrap_or_default()
 }
@@ -198,7 +196,7 @@ async fn it_is_known_beforehand_who_may_wait() {
     assert!(may("ReceiveMessage", json!({"QueueUrl": long})), "the queue says so");
     assert!(may("ReceiveMessage", json!({"QueueUrl": "http://x/000000000000/unknown"})));
     assert!(!may("SendMessage", json!({"QueueUrl": long})));
-    let form = |form| world.sqs.may_wait(&common::form_request("/000000000000/short", form));
+    let form = |form| world.sqs.may_wait(&crate::common::form_request("/000000000000/short", form));
     assert!(form(&[("Action", "ReceiveMessage"), ("WaitTimeSeconds", "1")]));
     assert!(!form(&[("Action", "ReceiveMessage")]));
 }
@@ -230,14 +228,14 @@ async fn a_thousand_waiting_receivers_are_all_served() {
 /// A world whose store takes ten milliseconds for each request.
 async fn slow() -> World {
     use millpond_store::{Environment, Latency, MemoryStore, Slow, Timestamp, VirtualClock};
-    let clock = VirtualClock::new(Timestamp::from_millis(common::BEGIN_MS));
+    let clock = VirtualClock::new(Timestamp::from_millis(crate::common::BEGIN_MS));
     let environment = Environment::simulated(clock.clone(), 7);
     let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
     let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
     let ground = millpond_lanes::Ground::new(std::sync::Arc::new(store), &environment);
     let opening = millpond_sqs::Sqs::open(&ground, SqsOptions::default());
     let sqs = while_time_passes(&clock, opening).await.unwrap();
-    World { clock, ground, sqs }
+    World::over(clock, ground, sqs)
 }
 
 /// Does something while time passes, five milliseconds at a time.

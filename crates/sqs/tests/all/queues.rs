@@ -1,9 +1,7 @@
 //! Queues: creating, finding, listing, changing, purging and deleting them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, arn, redrive};
+use crate::common::{World, arn, redrive};
 use http::Request;
 use millpond_sqs::SqsOptions;
 use serde_json::json;
@@ -313,7 +311,7 @@ async fn permissions_are_statements_of_the_policy() {
 async fn regions_and_accounts_are_name_spaces() {
     let world = World::new().await;
     let signed = |key: &str, region: &str, action: &str, body: serde_json::Value| {
-        let mut request: Request<bytes::Bytes> = common::json_request(action, &body);
+        let mut request: Request<bytes::Bytes> = crate::common::json_request(action, &body);
         let credential = format!(
             "AWS4-HMAC-SHA256 Credential={key}/20270115/{region}/sqs/aws4_request, SignedHeaders=host, Signature=0"
         );
@@ -339,7 +337,7 @@ async fn regions_and_accounts_are_name_spaces() {
         let receive = json!({"QueueUrl": url, "MaxNumberOfMessages": 10});
         let got = world.raw(signed(key, region, "ReceiveMessage", receive)).await.ok().json();
         assert_eq!(
-            common::bodies(got["Messages"].as_array().unwrap()),
+            crate::common::bodies(got["Messages"].as_array().unwrap()),
             [format!("{key} {region}")]
         );
         let ask = json!({"QueueUrl": url, "AttributeNames": ["QueueArn"]});

@@ -1,9 +1,7 @@
 //! Receipt handles, visibility timeouts and delays.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, bodies};
+use crate::common::{World, bodies};
 use serde_json::json;
 
 #[tokio::test]

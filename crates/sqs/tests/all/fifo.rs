@@ -1,9 +1,7 @@
 //! FIFO queues: groups, deduplication, attempts.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, bodies, redrive};
+use crate::common::{World, bodies, redrive};
 use serde_json::{Value, json};
 
 async fn with_messages(attributes: Value, messages: &[(&str, &str)]) -> (World, String) {

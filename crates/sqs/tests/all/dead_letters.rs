@@ -1,9 +1,7 @@
 //! Dead letters: policies, moving, and bringing back by move tasks.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, arn, bodies, redrive};
+use crate::common::{World, arn, bodies, redrive};
 use serde_json::{Value, json};
 
 /// A queue whose messages are dead after two receives.

@@ -1,12 +1,10 @@
 //! Bytes that no client sends: whatever comes, there is an answer, and the server goes on.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
 use std::path::Path;
 
+use crate::common::{Answer, World};
 use bytes::Bytes;
-use common::{Answer, World};
 use http::{HeaderValue, Request};
 use millpond_sqs::{AccessKey, AccessKeys, SqsOptions};
 use proptest::collection::vec;

@@ -6,10 +6,8 @@
     reason = "test code, with long tables"
 )]
 
-mod common;
-
+use crate::common::{Answer, World, form_request, json_request, matches_fixture};
 use bytes::Bytes;
-use common::{Answer, World, form_request, json_request, matches_fixture};
 use http::Request;
 use serde_json::{Value, json};
 
@@ -88,8 +86,8 @@ async fn every_action_is_answered_in_both_encodings() {
     let world = World::new().await;
     world.queue("q").await;
     world.queue("dead").await;
-    world.set(URL, json!({"RedrivePolicy": common::redrive("dead", 1)})).await.ok();
-    let dead = common::arn("dead");
+    world.set(URL, json!({"RedrivePolicy": crate::common::redrive("dead", 1)})).await.ok();
+    let dead = crate::common::arn("dead");
     let forms: &[&[(&str, &str)]] = &[
         &[("Action", "CreateQueue"), ("QueueName", "other")],
         &[("Action", "GetQueueUrl"), ("QueueName", "q")],
@@ -290,7 +288,7 @@ async fn errors_have_the_shape_that_clients_expect() {
         (
             "not_found",
             "ListMessageMoveTasks",
-            json!({"SourceArn": common::arn("gone")}),
+            json!({"SourceArn": crate::common::arn("gone")}),
             vec![("SourceArn", "arn:aws:sqs:us-east-1:000000000000:gone")],
         ),
         (

@@ -1,4 +1,4 @@
-//! A server in the test's own process: memory, virtual time, both encodings.
+//! A server in the test's own process: virtual time, both encodings, and a store that [`Kind::chosen`] chooses.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -7,6 +7,9 @@
     reason = "test code: a broken expectation ends the test, and not every test uses everything"
 )]
 
+pub mod store;
+
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +17,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use millpond_lanes::Ground;
 use millpond_sqs::{Sqs, SqsOptions};
-use millpond_store::{Environment, MemoryStore, Timestamp, VirtualClock};
+use millpond_store::{Clock as _, Environment, SystemClock, Timestamp, VirtualClock};
+use millpond_testing::Watched;
 use serde_json::{Value, json};
+
+pub use store::Kind;
 
 /// When every test begins.
 pub const BEGIN_MS: u64 = 1_800_000_000_000;
@@ -26,6 +32,9 @@ pub struct World {
     pub clock: VirtualClock,
     pub ground: Ground,
     pub sqs: Sqs,
+    /// The store, where it is more than memory.
+    pub watched: Option<Watched>,
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// An answer.
@@ -74,9 +83,15 @@ impl World {
     pub async fn with(options: SqsOptions) -> Self {
         let clock = VirtualClock::new(Timestamp::from_millis(BEGIN_MS));
         let environment = Environment::simulated(clock.clone(), 7);
-        let ground = Ground::new(Arc::new(MemoryStore::new(&environment)), &environment);
+        let opened = store::open(Kind::chosen(), &environment).await;
+        let ground = Ground::new(opened.store, &environment);
         let sqs = Sqs::open(&ground, options).await.unwrap();
-        Self { clock, ground, sqs }
+        Self { clock, ground, sqs, watched: opened.watched, kept: opened.kept }
+    }
+
+    /// A world over something else.
+    pub fn over(clock: VirtualClock, ground: Ground, sqs: Sqs) -> Self {
+        Self { clock, ground, sqs, watched: None, kept: None }
     }
 
     /// Another node over the same store.
@@ -197,10 +212,22 @@ impl World {
         tokio::spawn(async move { answer(sqs.handle(request).await) })
     }
 
-    /// Lets everything that can go on go on.
+    /// Lets everything that can go on go on. A store that works elsewhere is waited for.
     pub async fn settle(&self) {
-        for _ in 0..200 {
-            tokio::task::yield_now().await;
+        let Some(store) = &self.watched else {
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+            return;
+        };
+        // What the store's own threads have done is seen a little later.
+        for _ in 0..3 {
+            let mut quiet = 0;
+            while quiet < 100 {
+                tokio::task::yield_now().await;
+                quiet = if store.is_at_rest() { quiet + 1 } else { 0 };
+            }
+            SystemClock::new().sleep(Duration::from_millis(1)).await;
         }
     }
 }

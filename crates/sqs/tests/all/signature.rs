@@ -1,10 +1,8 @@
 //! Signatures: who is let in, and what is refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
+use crate::common::{World, json_request, matches_fixture};
 use bytes::Bytes;
-use common::{World, json_request, matches_fixture};
 use hmac::{Hmac, Mac as _};
 use http::Request;
 use millpond_sqs::{AccessKey, AccessKeys, SqsOptions};
@@ -89,7 +87,7 @@ async fn who_signs_with_a_known_key_is_let_in() {
     let world = guarded().await;
     let created = world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok().json();
     assert_eq!(created["QueueUrl"], "http://queue.test:9324/000000000000/q");
-    let form = common::form_request(
+    let form = crate::common::form_request(
         "/000000000000/q",
         &[("Action", "SendMessage"), ("MessageBody", "a b&c")],
     );

@@ -1,9 +1,7 @@
 //! Messages: what can be sent, what comes back, digests, sizes, batches.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, bodies};
+use crate::common::{World, bodies};
 use serde_json::{Value, json};
 
 #[tokio::test]

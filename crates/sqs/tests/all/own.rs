@@ -1,9 +1,7 @@
 //! Millpond's own attributes, tenants of standard queues, and several nodes over one store.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-mod common;
-
-use common::{World, bodies};
+use crate::common::{World, bodies};
 use serde_json::{Value, json};
 
 #[tokio::test]

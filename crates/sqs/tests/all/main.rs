@@ -1,0 +1,14 @@
+//! The protocol as clients meet it, on memory and on other stores, in virtual time.
+
+mod common;
+mod dead_letters;
+mod fifo;
+mod hostile;
+mod messages;
+mod own;
+mod queues;
+mod signature;
+mod stores;
+mod visibility;
+mod waiting;
+mod wire;
