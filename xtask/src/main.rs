@@ -11,6 +11,7 @@ mod clients;
 mod cost;
 mod crash;
 mod dynamodb_local;
+mod fuzz;
 mod metadata;
 mod moto;
 mod report;
@@ -44,6 +45,7 @@ enum Command {
     Clients(clients::Args),
     Crash(crash::Args),
     Sim(sim::Args),
+    Fuzz(fuzz::Args),
     Bench(bench::Args),
 }
 
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Clients(args) => clients::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     };

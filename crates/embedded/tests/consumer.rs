@@ -1,4 +1,4 @@
-//! The consumer over the embedded engine: histories of event source mappings, against the model.
+//! The consumer over the embedded engine: its behaviours, and histories of event source mappings against the model.
 #![allow(clippy::unwrap_used, reason = "a test's helper: a failure ends the test")]
 
 mod common;
@@ -8,7 +8,23 @@ use std::sync::Arc;
 use common::Kept;
 use millpond_embedded::Durability;
 use millpond_store::{Environment, VirtualClock};
-use millpond_testing::mapping::{Harm, Settings, Source, simulate_on};
+use millpond_testing::Subject;
+use millpond_testing::mapping::{Harm, Settings, Source, View, simulate_on};
+
+async fn embedded() -> Subject {
+    Subject::new(|environment| {
+        Box::pin(async move {
+            let fast = Durability::UnsafeNoSync;
+            Arc::new(Kept::open(&environment, |options| options.durability(fast)).await) as _
+        })
+    })
+    .await
+}
+
+millpond_testing::consumer_suite!(embedded);
+
+const SOURCES: [Source; 4] =
+    [Source::Stream, Source::Queue, Source::Fifo, Source::Table(View::Both)];
 
 async fn run(settings: Settings) {
     let clock = VirtualClock::new(Environment::system().now());
@@ -28,7 +44,7 @@ async fn histories_end_as_the_model_says() {
 
 #[tokio::test]
 async fn killed_processes_and_store_faults_lose_nothing() {
-    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+    for (at, source) in SOURCES.into_iter().enumerate() {
         let settings = Settings::of(21_000 + at as u64);
         let (harm, messages) = (Harm::Both, settings.messages.min(25));
         let settings = Settings {
@@ -40,6 +56,6 @@ async fn killed_processes_and_store_faults_lose_nothing() {
             age_max: None,
             ..settings
         };
-        Box::pin(run(settings)).await;
+        Box::pin(run(settings.windows(Some(6)))).await;
     }
 }

@@ -76,6 +76,7 @@ mod sqs;
 mod waiting;
 mod wire;
 
+pub use actions::ACTIONS;
 pub use keys::{AccessKey, AccessKeys};
 pub use metrics::SqsMetrics;
 pub use options::{AccountId, InvalidOption, Region, SqsOptions};

@@ -47,6 +47,11 @@ const STEPS: &[Step] = &[
         needs: Some(("millpond-dynamodb", "test", "local")),
         run: dynamodb_local::step,
     },
+    Step {
+        name: "template",
+        needs: Some(("millpond-lambda", "test", "moto")),
+        run: |workspace, _| moto::lint(workspace),
+    },
     Step { name: "moto", needs: Some(("millpond-lambda", "test", "moto")), run: moto::step },
     Step {
         name: "clients",

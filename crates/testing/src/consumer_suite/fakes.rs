@@ -14,16 +14,22 @@ use millpond_store::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Mood {
+    /// As it should.
     Works = 0,
+    /// With an error for the moment.
     Fails = 1,
+    /// For ever.
     Hangs = 2,
+    /// With an error that stays.
     Missing = 3,
 }
 
+/// Changes a mood.
 #[derive(Debug, Clone, Default)]
 pub struct MoodSwitch(Arc<AtomicUsize>);
 
 impl MoodSwitch {
+    /// From now on.
     pub fn set(&self, mood: Mood) {
         self.0.store(mood as usize, Ordering::Release);
     }
@@ -36,7 +42,9 @@ impl MoodSwitch {
 /// A sink that works, fails, hangs or is not there.
 #[derive(Debug, Clone, Default)]
 pub struct MoodySink {
+    /// What it does when it works.
     pub inner: MemorySink,
+    /// How it feels.
     pub mood: MoodSwitch,
 }
 
@@ -64,12 +72,16 @@ impl Sink for MoodySink {
 /// A store that works, fails, hangs or is not there; for all calls, or for writes only.
 #[derive(Debug)]
 pub struct MoodyStore {
+    /// What it does when it works.
     pub inner: Arc<dyn Store>,
+    /// How it feels.
     pub mood: MoodSwitch,
+    /// Reads work in any mood.
     pub writes_only: AtomicBool,
 }
 
 impl MoodyStore {
+    /// A store that works for now.
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self { inner, mood: MoodSwitch::default(), writes_only: AtomicBool::new(false) })
     }

@@ -1,13 +1,10 @@
 //! A consumer over a store in memory, events to give it, and a clock that moves by itself.
-#![allow(dead_code, reason = "each test file uses its part of this")]
-
-pub mod events;
-pub mod fakes;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::subject::Subject;
+use crate::{Watched, in_virtual_time};
 use bytes::Bytes;
 use millpond_consumer::{
     Builder, Consumer, DeadLetter, MemorySink, Message, Outcome, Report, StoreState,
@@ -15,31 +12,52 @@ use millpond_consumer::{
 use millpond_store::{
     Environment, MemoryStore, Meter, Metered, Operation, Store, Timestamp, VirtualClock,
 };
-use millpond_testing::{Watched, in_virtual_time};
 
 /// How long a delivery has, unless a test says otherwise.
 pub const INVOCATION: Duration = Duration::from_secs(60);
 
 /// A store, a clock and sinks that outlive the consumers of a test: what stays when a function is deployed again.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct World {
+    /// What moves by itself.
     pub clock: VirtualClock,
+    /// On that clock.
     pub environment: Environment,
+    /// Metered and watched.
     pub store: Arc<dyn Store>,
+    /// Counts requests.
     pub meter: Meter,
+    /// Knows what is under way.
     pub watched: Watched,
+    /// Dead messages.
     pub messages: MemorySink,
+    /// Dead records.
     pub records: MemorySink,
+    /// Calls of handlers.
     pub calls: Calls,
 }
 
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl World {
+    /// Over a store in memory.
     pub fn new() -> Self {
         let (clock, environment) = times();
         let memory = MemoryStore::new(&environment);
         Self::over(Arc::new(memory), clock, environment)
     }
 
+    /// Over what a suite is given.
+    pub fn of(subject: &Subject) -> Self {
+        let (clock, environment) = (subject.clock.clone(), subject.environment.clone());
+        Self::over(Arc::clone(&subject.store), clock, environment)
+    }
+
+    /// Over a store.
     pub fn over(store: Arc<dyn Store>, clock: VirtualClock, environment: Environment) -> Self {
         let meter = Meter::new();
         let store: Arc<dyn Store> = Arc::new(Metered::new(store, meter.clone()));
@@ -56,6 +74,7 @@ impl World {
         }
     }
 
+    /// State in that store.
     pub fn state(&self) -> StoreState {
         StoreState::new(Arc::clone(&self.store), &self.environment)
     }
@@ -118,6 +137,7 @@ impl World {
         (writes, requests(Operation::WriteEach))
     }
 
+    /// Letters about messages.
     pub fn dead(&self) -> Vec<DeadLetter> {
         self.messages.letters()
     }
@@ -137,7 +157,7 @@ pub fn items(response: &Bytes) -> Vec<String> {
 }
 
 /// Kills the process: whatever it was doing is simply gone.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Killer(Arc<tokio::sync::Notify>);
 
 impl Killer {
@@ -153,10 +173,11 @@ impl Killer {
 }
 
 /// Which handler was called for which message, in order.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Calls(Arc<Mutex<Vec<(String, String)>>>);
 
 impl Calls {
+    /// Notes a call.
     pub fn note(&self, task: &str, message: &Message) {
         self.0.lock().unwrap().push((task.to_owned(), name(message)));
     }
@@ -189,10 +210,12 @@ impl Calls {
         }
     }
 
+    /// All of them.
     pub fn all(&self) -> Vec<(String, String)> {
         self.0.lock().unwrap().clone()
     }
 
+    /// All of them, which are forgotten.
     pub fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -203,6 +226,7 @@ impl Calls {
         calls.map(|(_, message)| message).collect()
     }
 
+    /// How often a task was called for each message.
     pub fn counts(&self, task: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for message in self.of(task) {

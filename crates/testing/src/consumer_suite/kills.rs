@@ -2,8 +2,9 @@
 
 use millpond_consumer::{Builder, Message, Order, Outcome, Reason};
 
-use crate::support::events::{queue, stream};
-use crate::support::{Killer, World, is};
+use super::events::{queue, stream};
+use super::world::{Killer, World, is};
+use crate::subject::Subject;
 
 /// A consumer whose process dies of message 3.
 fn mortal(world: &World, killer: &Killer) -> Builder {
@@ -20,9 +21,11 @@ fn mortal(world: &World, killer: &Killer) -> Builder {
     })
 }
 
-#[tokio::test]
-async fn a_killed_process_counts_and_the_killer_is_isolated_and_dead_lettered() {
-    let (world, killer) = (World::new(), Killer::default());
+/// A killed process counts and the killer is isolated and dead lettered.
+pub async fn a_killed_process_counts_and_the_killer_is_isolated_and_dead_lettered(
+    subject: &Subject,
+) {
+    let (world, killer) = (World::of(subject), Killer::default());
     let consumer = mortal(&world, &killer).attempts(3).build().unwrap();
     let event = stream(1..=5);
     for _ in 0..3 {
@@ -48,9 +51,9 @@ async fn a_killed_process_counts_and_the_killer_is_isolated_and_dead_lettered() 
     assert!(!report.careful && report.is_complete());
 }
 
-#[tokio::test]
-async fn a_killer_is_isolated_under_bisecting_too() {
-    let (world, killer) = (World::new(), Killer::default());
+/// A killer is isolated under bisecting too.
+pub async fn a_killer_is_isolated_under_bisecting_too(subject: &Subject) {
+    let (world, killer) = (World::of(subject), Killer::default());
     let consumer = mortal(&world, &killer).attempts(3).order(Order::PerShard).build().unwrap();
     assert!(world.deliver_to_mortal(&consumer, &stream(1..=8), &killer).await.is_none());
     // Lambda halves the batch. Both halves are careful, since each has an end of it.
@@ -65,9 +68,9 @@ async fn a_killer_is_isolated_under_bisecting_too() {
     assert!(!report.careful, "its end was answered for");
 }
 
-#[tokio::test]
-async fn a_killer_is_isolated_among_the_messages_of_a_queue() {
-    let (world, killer) = (World::new(), Killer::default());
+/// A killer is isolated among the messages of a queue.
+pub async fn a_killer_is_isolated_among_the_messages_of_a_queue(subject: &Subject) {
+    let (world, killer) = (World::of(subject), Killer::default());
     let consumer = mortal(&world, &killer).attempts(3).concurrency(1).build().unwrap();
     for receives in 1..=3 {
         let event = queue((1..=5).map(|n| (n, receives)));
@@ -80,9 +83,11 @@ async fn a_killer_is_isolated_among_the_messages_of_a_queue() {
     assert_eq!((world.dead().len(), world.dead()[0].reason), (1, Reason::Exhausted));
 }
 
-#[tokio::test]
-async fn a_delivery_of_a_queue_that_ended_as_it_should_is_not_taken_for_killed() {
-    let world = World::new();
+/// A delivery of a queue that ended as it should is not taken for killed.
+pub async fn a_delivery_of_a_queue_that_ended_as_it_should_is_not_taken_for_killed(
+    subject: &Subject,
+) {
+    let world = World::of(subject);
     let plan = |message: &Message| {
         if message.attempt() < 3 { Outcome::retry("no") } else { Outcome::Done }
     };
@@ -97,9 +102,9 @@ async fn a_delivery_of_a_queue_that_ended_as_it_should_is_not_taken_for_killed()
     assert_eq!(report.tasks["index"].kills, 0);
 }
 
-#[tokio::test]
-async fn process_all_gets_messages_one_by_one_after_a_kill() {
-    let (world, killer) = (World::new(), Killer::default());
+/// Process all gets messages one by one after a kill.
+pub async fn process_all_gets_messages_one_by_one_after_a_kill(subject: &Subject) {
+    let (world, killer) = (World::of(subject), Killer::default());
     let (strike, calls) = (killer.clone(), world.calls.clone());
     let handler = move |all: Vec<Message>| {
         let strike = strike.clone();
@@ -123,9 +128,9 @@ async fn process_all_gets_messages_one_by_one_after_a_kill() {
     assert_eq!(world.calls.of("bulk"), ["1", "2", "3", "1", "2", "3"]);
 }
 
-#[tokio::test]
-async fn a_careful_run_that_ends_at_the_deadline_stays_careful_for_the_rest() {
-    let (world, killer) = (World::new(), Killer::default());
+/// A careful run that ends at the deadline stays careful for the rest.
+pub async fn a_careful_run_that_ends_at_the_deadline_stays_careful_for_the_rest(subject: &Subject) {
+    let (world, killer) = (World::of(subject), Killer::default());
     let (strike, calls) = (killer.clone(), world.calls.clone());
     let clock = std::sync::Arc::clone(&world.environment.clock);
     let handler = move |message: Message| {
