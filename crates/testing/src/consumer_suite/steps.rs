@@ -88,7 +88,7 @@ pub async fn a_careful_run_saves_each_step(subject: &Subject) {
 pub async fn steps_of_a_batch_that_is_done_soon_cost_nothing(subject: &Subject) {
     let (world, killer) = (World::of(subject), Killer::default());
     let quick = consumer(&world, &killer, &[Does::Works(Duration::from_secs(1))]);
-    world.meter.take();
+    let _ = world.meter.take();
     let (_, report) = world.deliver(&quick, &stream(1..=10)).await;
     assert!(report.is_complete() && report.saved == 0, "{report:?}");
     assert_eq!(world.writes(), (1, 0), "the marker");
