@@ -31,6 +31,9 @@ const INPUT_BYTES_MAX: usize = 2_048;
 /// One input takes milliseconds; on a machine that does ten other things, still not this long.
 const INPUT_SECONDS_MAX: usize = 20;
 
+/// Of what a target says when it fails.
+const LINES_SHOWN: usize = 40;
+
 /// Run fuzz targets, guided by coverage, one after another.
 ///
 /// Works on the ordinary toolchain, and needs a C++ compiler for libFuzzer. Each target begins with its corpus in
@@ -167,8 +170,10 @@ impl Fuzzer<'_> {
         }
         if !output.status.success() {
             // The end of it has the panic, and where the input is.
-            let lines: Vec<&str> = said.lines().collect();
-            println!("{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+            let lines: Vec<&str> = said.lines().rev().take(LINES_SHOWN).collect();
+            for line in lines.iter().rev() {
+                println!("{line}");
+            }
             println!("FAILED {}: {}", self.target, output.status);
         }
         Ok(output.status.success())
