@@ -1,4 +1,5 @@
-//! What the fuzz targets share: a server in memory, under virtual time, that is asked one thing.
+//! What the targets for the SQS protocol share: a server in memory, under virtual time, that is asked one thing. Those for
+//! the consumer are in `millpond_testing::hostile`, for its tests too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,33 +9,6 @@ use http::Request;
 use millpond_lanes::Ground;
 use millpond_sqs::{AccessKey, AccessKeys, Sqs, SqsOptions};
 use millpond_store::{Environment, MemoryStore, Timestamp, VirtualClock};
-
-/// The actions, by the first byte of what the fuzzer gives.
-pub const ACTIONS: &[&str] = &[
-    "AddPermission",
-    "CancelMessageMoveTask",
-    "ChangeMessageVisibility",
-    "ChangeMessageVisibilityBatch",
-    "CreateQueue",
-    "DeleteMessage",
-    "DeleteMessageBatch",
-    "DeleteQueue",
-    "GetQueueAttributes",
-    "GetQueueUrl",
-    "ListDeadLetterSourceQueues",
-    "ListMessageMoveTasks",
-    "ListQueueTags",
-    "ListQueues",
-    "PurgeQueue",
-    "ReceiveMessage",
-    "RemovePermission",
-    "SendMessage",
-    "SendMessageBatch",
-    "SetQueueAttributes",
-    "StartMessageMoveTask",
-    "TagQueue",
-    "UntagQueue",
-];
 
 /// Asks a server, whose queue `q` is there, and checks that the answer does not blame the server.
 pub fn ask(request: Request<Bytes>, guarded: bool) {

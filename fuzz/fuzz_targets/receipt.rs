@@ -8,7 +8,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let body = serde_json::json!({
         "ReceiptHandle": text, "VisibilityTimeout": 1, "TaskHandle": text, "NextToken": text,
     });
-    let actions =
-        ["DeleteMessage", "ChangeMessageVisibility", "CancelMessageMoveTask", "ListDeadLetterSourceQueues"];
+    let actions = [
+        "DeleteMessage",
+        "ChangeMessageVisibility",
+        "CancelMessageMoveTask",
+        "ListDeadLetterSourceQueues",
+    ];
     ask(json(actions[bytes.len() % actions.len()], body.to_string().into_bytes()), false);
 });

@@ -11,6 +11,7 @@ mod clients;
 mod cost;
 mod crash;
 mod dynamodb_local;
+mod fuzz;
 mod metadata;
 mod model;
 mod moto;
@@ -48,6 +49,7 @@ enum Command {
     Model(model::Args),
     Crash(crash::Args),
     Sim(sim::Args),
+    Fuzz(fuzz::Args),
     Bench(bench::Args),
 }
 
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Clients(args) => clients::run(&workspace, &args),
         Command::Model(args) => model::run(&workspace, &args),
         Command::Crash(args) => crash::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::Environment;
+use serde_json::Value;
 
 use crate::breaker::Breaker;
 use crate::consumer::Consumer;
@@ -19,9 +20,9 @@ use crate::report::Report;
 use crate::response::Responses;
 use crate::settings::{Duplicates, Order, Settings};
 use crate::sink::{Sink, Spill};
-use crate::source::{HashRange, SourceKind};
+use crate::source::{HashRange, SourceKind, Window};
 use crate::state::State;
-use crate::task::{Handler, Hooks, Task};
+use crate::task::{Handler, Hooks, Task, Windows};
 
 /// Collects the settings of a consumer. Everything is checked at the end, by [`build`](Self::build).
 #[derive(Default)]
@@ -39,6 +40,7 @@ pub struct Builder {
     pub(crate) timeout_share: Option<f64>,
     pub(crate) concurrency: Option<usize>,
     hooks: Hooks,
+    pub(crate) windows: Windows,
     pub(crate) duplicates: Option<Duplicates>,
     responses: Option<Responses>,
     pub(crate) age_max: Option<Duration>,
@@ -211,6 +213,39 @@ impl Builder {
         self
     }
 
+    /// Gathers finished messages in the state of a [tumbling window](Window), which begins as an empty object: the fold adds one
+    /// message, in order, each that is done by all tasks exactly once, and none that is dead. It must do the same each time,
+    /// and nothing else: it is called more than once. A message for which it panics is rejected. Without a fold, a window's
+    /// state is handed on as it came.
+    pub fn window<F>(mut self, fold: F) -> Self
+    where
+        F: Fn(&mut Value, &Message) + Send + Sync + 'static,
+    {
+        if self.windows.fold.is_some() {
+            self.twice.push(("window", "one fold".into(), "another".into()));
+        }
+        self.windows.fold = Some(Arc::new(fold));
+        self
+    }
+
+    /// Runs at the end of a window, when all of its messages are finished, with what was gathered. When it fails, it is tried
+    /// again, and nothing behind it runs before that; [rejected](crate::Outcome::reject), the window with its state goes to the
+    /// dead records. It may run again after it was done, with the same [`Window::idempotency_key`].
+    pub fn window_end<F, R>(mut self, end: F) -> Self
+    where
+        F: Fn(Window, Value) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        if self.windows.end.is_some() {
+            self.twice.push(("window_end", "one".into(), "another".into()));
+        }
+        self.windows.end = Some(Arc::new(move |window, state| {
+            let work = end(window, state);
+            Box::pin(async move { work.await.into_outcome() })
+        }));
+        self
+    }
+
     /// What becomes of messages that have the id of another. Default: they run.
     pub fn duplicates(mut self, duplicates: Duplicates) -> Self {
         let known = self.duplicates.take();
@@ -343,6 +378,7 @@ impl Builder {
             timeout_share: self.timeout_share.unwrap_or(TIMEOUT_SHARE_DEFAULT),
             concurrency: self.concurrency.unwrap_or(CONCURRENCY_DEFAULT),
             hooks: self.hooks,
+            windows: self.windows,
             duplicates: self.duplicates.unwrap_or_default(),
             responses: self.responses.unwrap_or_default(),
             age_max: self.age_max,

@@ -25,6 +25,10 @@ pub(crate) fn check(builder: &Builder) -> Result<(), BuildError> {
     if builder.sources.as_ref().is_some_and(std::collections::BTreeSet::is_empty) {
         return Err(invalid("sources", "is empty: no record could be consumed"));
     }
+    if builder.windows.end.is_some() && builder.windows.fold.is_none() {
+        let remedy = "`window_end` gets what it gathers: add the fold with `window`";
+        return Err(BuildError::Missing { setting: "a fold of windows", remedy });
+    }
     if builder.hash_ranges.values().any(|range| range.first > range.last) {
         return Err(invalid("hash_range", "ends before it begins"));
     }

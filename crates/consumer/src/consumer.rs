@@ -9,7 +9,7 @@ use crate::builder::Builder;
 use crate::error::BatchFailed;
 use crate::report::Report;
 use crate::response::{self, Responses};
-use crate::run::{self, Answer};
+use crate::run::{self, Answer, Lost};
 use crate::settings::Settings;
 use crate::source::{Event, Record, Unusable};
 
@@ -47,20 +47,25 @@ impl Consumer {
             // The whole of it is one dead record; nothing in it can come again by itself.
             let raw = Bytes::copy_from_slice(event);
             let record = Box::new(Unusable::new(raw, error.to_string()));
-            Event { records: vec![Err(record)], window_state: None }
+            Event { records: vec![Err(record)], window: Event::window_of(event) }
         });
-        let Answer { items, report, .. } =
-            Box::pin(run::run(&self.0, event.records, deadline)).await;
+        let Answer { items, state, report, .. } =
+            Box::pin(run::run(&self.0, event, Arc::default(), deadline)).await;
         if self.0.responses == Responses::Error && !report.is_complete() {
             return Err(Box::new(BatchFailed { report }));
         }
-        Ok((response::partial(&items, event.window_state.as_deref()), report))
+        Ok((response::partial(&items, state.as_deref()), report))
     }
 
     /// Handles records of a source that is no Lambda event, and says which come again.
-    pub(crate) async fn handle_records(&self, records: Vec<Record>, deadline: Timestamp) -> Answer {
+    pub(crate) async fn handle_records(
+        &self,
+        records: Vec<Record>,
+        lost: Arc<Lost>,
+        deadline: Timestamp,
+    ) -> Answer {
         let records = records.into_iter().map(Ok).collect();
-        Box::pin(run::run(&self.0, records, deadline)).await
+        Box::pin(run::run(&self.0, Event { records, window: None }, lost, deadline)).await
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -16,6 +16,7 @@
 //!   the sink's receipt. What is too large is spilled to an object store. [`redrive`] brings them back.
 //! - **Time**: handlers are cut off at a share of the time that is left, and the answer comes before the deadline, whatever
 //!   hangs.
+//! - **Windows**: what is finished can be [gathered](Builder::window) in the state of a tumbling window, each message once.
 //!
 //! It knows no AWS client: [`State`], [`Sink`] and [`Breaker`] are traits, and `handle` takes bytes and returns bytes.
 //!
@@ -122,5 +123,5 @@ pub use report::{Report, TaskReport};
 pub use response::Responses;
 pub use settings::{Duplicates, Order};
 pub use sink::{DeadLetter, MemorySink, Reason, Sink, Spill};
-pub use source::{HashRange, SourceKind};
+pub use source::{HashRange, SourceKind, Window};
 pub use state::{State, StoreState};

@@ -90,6 +90,16 @@ pub const SAVE_BACKOFF: Backoff = Backoff {
     attempts_max: 4,
 };
 
+/// How often the steps of running tasks are saved. A batch that is done sooner saves none of them by themselves; what a
+/// kill repeats ended at most this long, and the time of one write, before it.
+pub const STEPS_SAVED_EVERY: Duration = Duration::from_secs(5);
+
+/// How long messages of a Millpond queue are on loan, unless their source says otherwise.
+pub const LOAN_DEFAULT: Duration = Duration::from_secs(30);
+
+/// A loan is extended when this part of it has passed, so that one extension may fail.
+pub const LOAN_EXTENDED_AT: u32 = 3;
+
 /// How many rows are read at a time where keys are not a range.
 pub const GETS_AT_A_TIME: usize = 32;
 
@@ -101,6 +111,9 @@ pub const LETTERS_AT_A_TIME: usize = 64;
 
 /// The longest window in which duplicates are remembered.
 pub const DUPLICATES_WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The state of a tumbling window is warned of when it is larger than this: Lambda ends the window then.
+pub const WINDOW_STATE_BYTES_MAX: usize = 1_000_000;
 
 /// A response is never larger than this: Lambda's bound is 6 MB, and 10,000 ids have 1 MB.
 pub const RESPONSE_BYTES_MAX: usize = 6 * 1_000 * 1_000;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use millpond_store::{Clock, Monotonic, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::identity::{Rank, digest};
 use crate::limits::{STEPS_MAX, TASK_BYTES_MAX};
@@ -191,7 +192,11 @@ impl Message {
         self.attempt.time.remaining()
     }
 
-    /// Does a step of the work, unless an earlier attempt has done it. Its end is saved with the message's state.
+    /// Does a step of the work, unless an earlier attempt has done it.
+    ///
+    /// Its end is saved with the task's; before that, when the task still runs at the next save of steps
+    /// ([`STEPS_SAVED_EVERY`](crate::limits::STEPS_SAVED_EVERY)); and at once after a kill, when messages run one by one. A kill
+    /// repeats what was not saved by then.
     ///
     /// # Errors
     /// Those of the work.
@@ -204,16 +209,25 @@ impl Message {
             return Ok(());
         }
         work.await?;
-        let mut cell = self.attempt.cell();
-        if cell.steps.len() < STEPS_MAX && name.len() <= TASK_BYTES_MAX {
-            cell.steps.insert(name.to_owned());
-        } else {
+        let kept = self.attempt.keep(name);
+        if !kept {
             tracing::warn!(
                 step = name,
                 "a step is not remembered: too many, or its name is too long"
             );
         }
+        if let Some(saves) = self.attempt.saves.as_ref().filter(|_| kept) {
+            let (saved, done) = oneshot::channel();
+            // Nobody there to save it: the batch is over, and so is this call.
+            if saves.send(saved).await.is_ok() {
+                let _ = done.await;
+            }
+        }
         Ok(())
+    }
+
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        self.content.order(&other.content)
     }
 
     /// Says what became of this message at once. It holds whatever the handler returns, or whether it returns at all.
@@ -254,8 +268,12 @@ pub(crate) struct Attempt {
     pub task: Arc<str>,
     number: u32,
     time: Time,
+    saves: Option<Saves>,
     cell: Mutex<Cell>,
 }
+
+/// Asks that the steps of a call be saved now; answered when they are.
+pub(crate) type Saves = mpsc::Sender<oneshot::Sender<()>>;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
@@ -265,8 +283,39 @@ pub(crate) struct Cell {
 
 impl Attempt {
     pub fn new(task: &Arc<str>, number: u32, time: &Time, steps: BTreeSet<String>) -> Arc<Self> {
+        Arc::new(Self::of(task, number, time, steps, None))
+    }
+
+    /// The same for a call whose steps are saved as they end.
+    pub fn saving(
+        task: &Arc<str>,
+        number: u32,
+        time: &Time,
+        steps: BTreeSet<String>,
+        saves: Option<Saves>,
+    ) -> Arc<Self> {
+        Arc::new(Self::of(task, number, time, steps, saves))
+    }
+
+    fn of(
+        task: &Arc<str>,
+        number: u32,
+        time: &Time,
+        steps: BTreeSet<String>,
+        saves: Option<Saves>,
+    ) -> Self {
         let cell = Mutex::new(Cell { settled: None, steps });
-        Arc::new(Self { task: Arc::clone(task), number, time: time.clone(), cell })
+        Self { task: Arc::clone(task), number, time: time.clone(), saves, cell }
+    }
+
+    /// Remembers that a step is done; `false` when it has no room for it.
+    fn keep(&self, step: &str) -> bool {
+        let mut cell = self.cell();
+        let fits = cell.steps.len() < STEPS_MAX && step.len() <= TASK_BYTES_MAX;
+        if fits {
+            cell.steps.insert(step.to_owned());
+        }
+        fits
     }
 
     fn cell(&self) -> std::sync::MutexGuard<'_, Cell> {

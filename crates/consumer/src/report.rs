@@ -41,6 +41,8 @@ pub struct Report {
     pub careful: bool,
     /// Whether the deadline cut the work off.
     pub cut_off: bool,
+    /// Whether the end of a tumbling window failed and is tried again.
+    pub window_open: bool,
     /// Rows of state that were written.
     pub saved: usize,
     /// Whether the source was stopped, and which mapping.
@@ -84,7 +86,7 @@ impl Report {
     /// Whether everything is finished.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.unfinished == 0
+        self.unfinished == 0 && !self.window_open
     }
 
     /// Letters of all reasons.

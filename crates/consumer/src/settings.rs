@@ -14,7 +14,7 @@ use crate::response::Responses;
 use crate::sink::{Sink, Spill};
 use crate::source::{HashRange, SourceKind};
 use crate::state::State;
-use crate::task::{Hooks, Task};
+use crate::task::{Hooks, Task, Windows};
 
 /// Which messages wait for which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +56,7 @@ pub(crate) struct Settings {
     pub timeout_share: f64,
     pub concurrency: usize,
     pub hooks: Hooks,
+    pub windows: Windows,
     pub duplicates: Duplicates,
     pub responses: Responses,
     pub age_max: Option<Duration>,

@@ -4,16 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use crate::message::Message;
 use crate::outcome::{IntoOutcome, IntoOutcomes, Outcome};
 use crate::report::Report;
+use crate::source::Window;
 
 pub(crate) type One = Arc<dyn Fn(Message) -> BoxFuture<'static, Outcome> + Send + Sync>;
 pub(crate) type All = Arc<dyn Fn(Vec<Message>) -> BoxFuture<'static, Vec<Outcome>> + Send + Sync>;
 pub(crate) type Before =
     Arc<dyn Fn(Vec<Message>) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 pub(crate) type Afterwards = Arc<dyn Fn(Report) -> BoxFuture<'static, ()> + Send + Sync>;
+
+pub(crate) type Fold = Arc<dyn Fn(&mut Value, &Message) + Send + Sync>;
+pub(crate) type End = Arc<dyn Fn(Window, Value) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
 /// A named handler.
 #[derive(Clone)]
@@ -63,6 +68,15 @@ impl Handler {
             Box::pin(async move { work.await.into_outcomes(count) })
         }))
     }
+}
+
+/// What is done with tumbling windows.
+#[derive(Clone, Default)]
+pub(crate) struct Windows {
+    /// Adds a finished message to a window's state.
+    pub fold: Option<Fold>,
+    /// What is done with the state at the window's end.
+    pub end: Option<End>,
 }
 
 /// What runs around the handlers of a batch.

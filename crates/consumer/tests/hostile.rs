@@ -6,39 +6,12 @@
     reason = "test code: a broken expectation ends the test"
 )]
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
+use millpond_consumer::DeadLetter;
 use millpond_consumer::source::{Aggregate, AggregatedRecord, Event};
 use millpond_consumer::state::legacy::LegacyBatch;
-use millpond_consumer::{
-    Consumer, DeadLetter, Extractor, Ids, Json, JsonLines, MemorySink, Message, Report, StoreState,
-};
-use millpond_store::{Environment, MemoryStore};
+use millpond_testing::hostile::{self, handle};
 use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
-
-/// Handles an event, all of which must come to an end: done, or dead with a reason.
-fn handle(event: &[u8]) -> Report {
-    let environment = Environment::system();
-    let store = Arc::new(MemoryStore::new(&environment));
-    let sink = MemorySink::new();
-    let consumer = Consumer::builder("hostile")
-        .state(StoreState::new(store, &environment))
-        .dead_letters(sink.clone())
-        .ids(Ids::Properties(vec!["id".into()]))
-        .keys(["customer.id"])
-        .sequence(["version"])
-        .one("accept", |_: Message| async {})
-        .build()
-        .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let deadline = environment.now().plus(Duration::from_secs(600));
-    let (response, report) = runtime.block_on(consumer.handle(event, deadline)).unwrap();
-    assert_eq!(response, r#"{"batchItemFailures":[]}"#, "{report:?}");
-    assert_eq!((report.unfinished, sink.letters().len()), (0, report.dead_total()));
-    report
-}
 
 /// Events as AWS delivers them, to be damaged.
 fn recorded() -> Vec<Vec<u8>> {
@@ -46,8 +19,6 @@ fn recorded() -> Vec<Vec<u8>> {
     let files = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     paths.sort();
-    // Without the window, whose state the response would hand on.
-    paths.retain(|path| !path.to_string_lossy().contains("window"));
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
@@ -121,12 +92,7 @@ proptest! {
 
     #[test]
     fn arbitrary_data_is_extracted_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let data = millpond_consumer::Data { bytes: bytes.into(), value: None };
-        for extractor in [&Json as &dyn Extractor, &JsonLines] {
-            if let Err(reason) = extractor.extract(&data) {
-                assert!(reason.contains("not JSON"), "{reason}");
-            }
-        }
+        hostile::extract(&bytes);
     }
 
     #[test]
@@ -138,20 +104,17 @@ proptest! {
     }
 }
 
+/// Of each kind of input, what fuzzers have found and what people thought of.
 #[test]
 fn the_corpus_comes_to_an_end() {
-    let directory = format!("{}/tests/corpus", env!("CARGO_MANIFEST_DIR"));
-    let mut seen = 0;
-    for file in std::fs::read_dir(directory).unwrap() {
-        let path = file.unwrap().path();
-        let bytes = std::fs::read(&path).unwrap();
-        if path.ends_with("records-in-records.json") {
-            // Its window's state is handed on, whatever it is.
-            assert!(Event::parse(&bytes).unwrap().window_state.is_some());
-        } else {
-            handle(&bytes);
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (kind, feed) in hostile::KINDS {
+        let files = std::fs::read_dir(corpus.join(kind)).expect("every kind has its corpus");
+        let mut seen = 0;
+        for file in files {
+            feed(&std::fs::read(file.unwrap().path()).unwrap());
+            seen += 1;
         }
-        seen += 1;
+        assert!(seen >= 3, "{kind} has {seen} files");
     }
-    assert!(seen >= 20, "{seen} files");
 }

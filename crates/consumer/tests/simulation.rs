@@ -6,7 +6,7 @@
     reason = "test code: a broken expectation ends the test"
 )]
 
-use millpond_testing::mapping::{Harm, Settings, Source, simulate};
+use millpond_testing::mapping::{Harm, Settings, Source, View, simulate};
 
 fn run(settings: Settings) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -20,27 +20,36 @@ const KEPT: &[u64] = &[77, 2_147];
 
 #[test]
 fn seeded_histories_end_as_the_model_says() {
-    for seed in KEPT.iter().copied().chain(0..120) {
+    for seed in KEPT {
+        run(Settings::plain(*seed));
+    }
+    for seed in 0..120 {
         run(Settings::of(seed));
     }
 }
 
 #[test]
 fn every_source_and_every_harm_comes_up() {
-    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+    let tables = [View::Keys, View::New, View::Old, View::Both].map(Source::Table);
+    let sources = [Source::Stream, Source::Queue, Source::Fifo].into_iter().chain(tables);
+    for (at, source) in sources.enumerate() {
         for (more, harm) in
             [Harm::None, Harm::Kills, Harm::Faults, Harm::Both].into_iter().enumerate()
         {
             let seed = 10_000 + (at * 4 + more) as u64;
             let partial = true;
-            run(Settings {
+            let settings = Settings {
                 source,
                 harm,
                 partial,
                 retries_max: None,
                 age_max: None,
-                ..Settings::of(seed)
-            });
+                ..Settings::plain(seed)
+            };
+            run(settings);
+            if !matches!(source, Source::Queue | Source::Fifo) {
+                run(settings.windows(Some(7)));
+            }
         }
     }
 }

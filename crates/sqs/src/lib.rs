@@ -77,6 +77,7 @@ mod waiting;
 mod watch;
 mod wire;
 
+pub use actions::ACTIONS;
 pub use keys::{AccessKey, AccessKeys};
 pub use metrics::SqsMetrics;
 pub use options::{AccountId, InvalidOption, Region, SqsOptions};

@@ -21,7 +21,9 @@
 )]
 
 pub mod conformance;
+pub mod consumer_suite;
 pub mod faulty_objects;
+pub mod hostile;
 pub mod isolation;
 pub mod lane_faults;
 pub mod lane_model;

@@ -59,6 +59,12 @@ const STEPS: &[Step] = &[
         run: dynamodb_local::step,
     },
     Step {
+        name: "template",
+        needs: Some(("millpond-lambda", "test", "moto")),
+        is_fetched: true,
+        run: |workspace, _| moto::lint(workspace),
+    },
+    Step {
         name: "moto",
         needs: Some(("millpond-lambda", "test", "moto")),
         is_fetched: true,

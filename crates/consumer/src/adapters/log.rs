@@ -80,7 +80,7 @@ impl LogSource {
         let records = batch.records.iter().map(|found| record(&scope, found)).collect();
         let environment = &self.consumer.settings().environment;
         let deadline = environment.now().plus(self.time);
-        let work = self.consumer.handle_records(records, deadline);
+        let work = self.consumer.handle_records(records, Arc::default(), deadline);
         tokio::pin!(work);
         // The lease is kept alive while handlers run.
         let answer = loop {

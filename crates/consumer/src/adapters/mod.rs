@@ -1,5 +1,6 @@
 //! The same consumer over Millpond's own queue and log.
 
+mod loans;
 mod log;
 mod queue;
 

@@ -7,30 +7,38 @@ use std::time::Duration;
 use millpond_queue::{Client, Delivery, Nack, QueueError, Receive};
 use millpond_store::Timestamp;
 
-use super::Run;
+use super::{Run, loans};
 use crate::consumer::Consumer;
 use crate::extract::Data;
+use crate::limits::LOAN_DEFAULT;
 use crate::position::{RecordKey, Sequence};
 use crate::report::Report;
+use crate::run::{Answer, Lost};
 use crate::source::{Record, Scope, SourceKind};
 
 /// Runs a consumer over a client of a Millpond queue. The consumer counts attempts and sends dead letters; the queue's
 /// own limit of receives, if it has one, should be well above the consumer's attempts.
+///
+/// Messages are on loan while they are worked on, and their loans are extended for as long. One that is lost all the same
+/// (the process was paused, or the queue could not be reached for too long) is given up: what runs for it is stopped,
+/// nothing more is begun, and it is neither acknowledged nor given back.
 #[derive(Debug, Clone)]
 pub struct QueueSource {
     consumer: Consumer,
     client: Client,
     batch: usize,
     time: Duration,
+    loan: Duration,
     wait: Duration,
 }
 
 impl QueueSource {
-    /// Batches of up to 100 messages, each with up to 30 seconds; no wait when the queue is empty.
+    /// Batches of up to 100 messages, each with up to 30 seconds, on loan for 30 seconds at a time; no wait when the queue is
+    /// empty.
     #[must_use]
     pub const fn new(consumer: Consumer, client: Client) -> Self {
         let (time, wait) = (Duration::from_secs(30), Duration::ZERO);
-        Self { consumer, client, batch: 100, time, wait }
+        Self { consumer, client, batch: 100, time, loan: LOAN_DEFAULT, wait }
     }
 
     /// Most messages in a batch.
@@ -39,10 +47,16 @@ impl QueueSource {
         Self { batch, ..self }
     }
 
-    /// The time that a batch has; messages are on loan for as long.
+    /// The time that a batch has.
     #[must_use]
     pub fn time(self, time: Duration) -> Self {
         Self { time, ..self }
+    }
+
+    /// How long messages are on loan at a time: so long after a process died, others get what it held.
+    #[must_use]
+    pub fn loan(self, loan: Duration) -> Self {
+        Self { loan, ..self }
     }
 
     /// How long to wait for messages when there are none.
@@ -57,7 +71,8 @@ impl QueueSource {
     /// # Errors
     /// When the queue cannot be reached. What was received comes again when its loan ends.
     pub async fn poll(&self) -> Result<Option<Report>, QueueError> {
-        let ask = Receive::up_to(self.batch).wait(self.wait).visibility(self.time);
+        let clock = Arc::clone(&self.consumer.settings().environment.clock);
+        let ask = Receive::up_to(self.batch).wait(self.wait).visibility(self.loan);
         let deliveries = self.client.receive(&ask).await?;
         if deliveries.is_empty() {
             return Ok(None);
@@ -65,8 +80,27 @@ impl QueueSource {
         let arn = format!("queue/{}/{}", self.client.queue(), self.client.id());
         let scope = Arc::new(Scope { kind: SourceKind::Queue, arn, shard: String::new() });
         let records = deliveries.iter().map(|delivery| record(&scope, delivery)).collect();
-        let deadline = self.consumer.settings().environment.now().plus(self.time);
-        let answer = self.consumer.handle_records(records, deadline).await;
+        let deadline = clock.now().plus(self.time);
+        let lost = Arc::new(Lost::default());
+        let work = self.consumer.handle_records(records, Arc::clone(&lost), deadline);
+        tokio::pin!(work);
+        let answer = tokio::select! {
+            biased;
+            answer = &mut work => answer,
+            // When there is nothing left to keep.
+            () = loans::keep(&self.client, clock.as_ref(), self.loan, &deliveries, &lost) => work.await,
+        };
+        self.settle(&deliveries, &answer, &lost).await?;
+        Ok(Some(answer.report))
+    }
+
+    /// Acknowledges what is finished and gives the rest back, as far as it is on loan.
+    async fn settle(
+        &self,
+        deliveries: &[Delivery],
+        answer: &Answer,
+        lost: &Lost,
+    ) -> Result<(), QueueError> {
         let whole = answer.items.iter().any(String::is_empty);
         let unfinished: HashMap<&str, Duration> = answer
             .items
@@ -74,11 +108,18 @@ impl QueueSource {
             .map(|item| (item.as_str(), answer.waits.get(item).copied().unwrap_or_default()))
             .collect();
         let mut finished = Vec::new();
-        for delivery in &deliveries {
-            match unfinished.get(delivery.id.to_string().as_str()) {
+        for delivery in deliveries {
+            let item = delivery.id.to_string();
+            if lost.has(&item) {
+                continue;
+            }
+            match unfinished.get(item.as_str()) {
                 None if !whole => finished.push(delivery.receipt.clone()),
                 wait => self.give_back(delivery, wait.copied().unwrap_or_default()).await,
             }
+        }
+        if finished.is_empty() {
+            return Ok(());
         }
         for settled in self.client.ack_batch(&finished).await? {
             // The loan ended, and another has the message: its state says that it is done.
@@ -86,7 +127,7 @@ impl QueueSource {
                 tracing::warn!(%error, "a finished message could not be acknowledged");
             }
         }
-        Ok(Some(answer.report))
+        Ok(())
     }
 
     async fn give_back(&self, delivery: &Delivery, delay: Duration) {

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use super::batch::Batch;
 use super::entry::Entry;
 use super::load::place;
@@ -18,6 +20,8 @@ pub(crate) struct Answer {
     pub items: Vec<String>,
     /// The shortest time that a handler asked to wait, by item.
     pub waits: HashMap<String, Duration>,
+    /// What a tumbling window is to go on with.
+    pub state: Option<Box<RawValue>>,
     pub report: Report,
 }
 
@@ -40,6 +44,11 @@ impl Unfinished {
             .collect();
         let all = || (0..batch.entries.len()).collect();
         let mut unfinished = Self { items: Vec::new(), again: HashSet::new(), open };
+        if batch.window_open {
+            unfinished.items = vec![String::new()];
+            unfinished.again = all();
+            return unfinished;
+        }
         if unfinished.open.is_empty() {
             return unfinished;
         }
@@ -113,8 +122,9 @@ impl Unfinished {
         }
     }
 
+    /// Whether nothing comes again.
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.items.is_empty()
     }
 
     pub fn comes_again(&self, at: usize) -> bool {
@@ -168,10 +178,11 @@ impl Batch<'_> {
         if let Some(fatal) = self.take_noted(&mut report) {
             self.trip(&fatal, &mut report).await;
         }
+        let state = self.window_state(&unfinished, &mut report);
         report.took = self.budget.spent();
         self.hook(self.settings.hooks.after.as_ref(), &mut report, "after the batch").await;
         report.log();
-        Answer { items: unfinished.items, waits, report }
+        Answer { items: unfinished.items, waits, state, report }
     }
 
     /// Stops the source, when that is set: every delivery would fail as this one did.

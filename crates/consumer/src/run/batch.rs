@@ -10,11 +10,12 @@ use super::answer::Answer;
 use super::budget::Budget;
 use super::call::{Ended, call};
 use super::entry::Entry;
+use super::lost::Lost;
 use super::prepare::prepare;
 use crate::message::{Attempt, Message};
 use crate::report::{Report, TaskReport};
 use crate::settings::{Order, Settings};
-use crate::source::{Record, Scope, Unusable};
+use crate::source::{Event, Scope, Window};
 use crate::state::{Address, Marker};
 
 pub(super) struct Batch<'a> {
@@ -29,6 +30,12 @@ pub(super) struct Batch<'a> {
     pub saved: AtomicUsize,
     /// Nothing more is to run in this delivery.
     pub stopped: AtomicBool,
+    /// Messages that others have by now.
+    pub lost: Arc<Lost>,
+    /// The tumbling window that the batch is of.
+    pub window: Option<Window>,
+    /// The window's end is to be tried again, and the whole batch with it.
+    pub window_open: bool,
     /// What went wrong while handlers ran, and whether it stays until somebody corrects the set-up.
     noted: Mutex<Vec<(String, bool)>>,
 }
@@ -36,9 +43,11 @@ pub(super) struct Batch<'a> {
 /// Works on the records of a batch until all is done, or the time is up.
 pub(crate) async fn run(
     settings: &Settings,
-    records: Vec<Result<Record, Box<Unusable>>>,
+    event: Event,
+    lost: Arc<Lost>,
     deadline: Timestamp,
 ) -> Answer {
+    let Event { records, window } = event;
     let budget = Budget::new(&settings.environment, deadline, settings.timeout_share);
     let mut report =
         Report { consumer: settings.name.to_string(), records: records.len(), ..Report::default() };
@@ -60,15 +69,20 @@ pub(crate) async fn run(
         tasks: Mutex::default(),
         saved: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
+        lost,
+        window,
+        window_open: false,
         noted: Mutex::default(),
     };
     if batch.entries.is_empty() {
-        return batch.answer(report).await;
-    }
-    if batch.begin_all(&mut report).await {
+        // The end of a window, of which nothing more has come.
+        batch.gather(&mut report).await;
+        batch.bury(&mut report).await;
+    } else if batch.begin_all(&mut report).await {
         report.cut_off = batch.budget.clone().until_cut(batch.work()).await.is_none();
         batch.freeze();
         batch.add_counts(&mut report);
+        batch.gather(&mut report).await;
         batch.finish(&mut report).await;
     }
     batch.answer(report).await

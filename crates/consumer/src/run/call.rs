@@ -43,8 +43,12 @@ fn describe(error: JoinError) -> String {
     if !error.is_panic() {
         return "the handler was stopped".into();
     }
-    let payload: Box<dyn Any + Send> = error.into_panic();
+    cut(&format!("the handler panicked: {}", text(error.into_panic().as_ref())))
+}
+
+/// What a panic says.
+pub(super) fn text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    cut(&format!("the handler panicked: {}", text.unwrap_or_else(|| "no text".into())))
+    text.unwrap_or_else(|| "no text".into())
 }

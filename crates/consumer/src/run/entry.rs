@@ -46,6 +46,8 @@ pub(super) struct Progress {
     pub suspect: bool,
     /// One of its calls may have been the one that killed the batch, and was not counted.
     pub lost: bool,
+    /// The same, as it was noted when the call under way began.
+    pub lost_noted: bool,
     /// The sink has it.
     pub buried: bool,
 }
@@ -127,6 +129,12 @@ impl Progress {
             Some(_) => false,
             None => !self.outstanding(settings),
         }
+    }
+
+    /// Whether all tasks are done for it, in this delivery or an earlier one.
+    pub fn is_done(&self, settings: &Settings) -> bool {
+        let put_aside = self.duplicate || self.buried || self.state.dead.is_some();
+        !put_aside && self.dead(settings).is_none() && !self.outstanding(settings)
     }
 
     /// Whether no handler is to be called for it any more.

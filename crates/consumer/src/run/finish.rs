@@ -100,7 +100,8 @@ impl Batch<'_> {
         let changed = known != Some(&progress.state);
         let worth = match known {
             Some(_) => changed,
-            None if finished => unfinished.comes_again(at),
+            // Who has it now must know.
+            None if finished => unfinished.comes_again(at) || self.lost.has_entry(entry),
             None => progress.state != crate::state::MessageState::default(),
         };
         worth.then(|| (progress.base.clone(), progress.state.clone()))

@@ -8,8 +8,12 @@ mod entry;
 mod finish;
 mod letters;
 mod load;
+mod lost;
 mod prepare;
+mod steps;
 mod tasks;
+mod window;
 
 pub(crate) use answer::Answer;
 pub(crate) use batch::run;
+pub(crate) use lost::Lost;

@@ -9,7 +9,8 @@ use futures::StreamExt as _;
 use super::batch::Batch;
 use super::call::{Ended, call};
 use super::entry::Entry;
-use crate::message::{Attempt, Content, Message};
+use super::steps::Asked;
+use crate::message::{Attempt, Content, Message, Saves};
 use crate::outcome::Outcome;
 use crate::report::{Report, TaskReport};
 use crate::state::{Change, Status};
@@ -19,6 +20,17 @@ impl Batch<'_> {
     /// Runs everything that is to be run now. When this future is dropped, what runs is stopped and stays noted as
     /// running.
     pub(super) async fn work(&self) {
+        if self.careful {
+            return self.run_tasks().await;
+        }
+        tokio::select! {
+            biased;
+            () = self.run_tasks() => {}
+            () = self.save_steps_now_and_then() => {}
+        }
+    }
+
+    async fn run_tasks(&self) {
         let limit = if self.careful { 1 } else { self.settings.concurrency };
         let chains = self.chains();
         let run = futures::stream::iter(chains)
@@ -65,10 +77,15 @@ impl Batch<'_> {
 
     async fn run_one(&self, task: &Task, handler: &One, entry: &Entry) {
         let Some(content) = entry.content() else { return };
-        let Some(message) = self.begin(task, entry, content).await else { return };
+        let (saves, asked) = self.saves();
+        let Some(message) = self.begin(task, entry, content, saves).await else { return };
         let handler = Arc::clone(handler);
         let work = async move { handler(message).await };
-        let (ended, took) = call(self.settings.environment.clock.as_ref(), work).await;
+        let work = call(self.settings.environment.clock.as_ref(), work);
+        let Some((ended, took)) = self.attend(task, &[entry], work, asked).await else {
+            entry.progress().running = None;
+            return;
+        };
         self.count(task, |counts| {
             counts.took += took;
             counts.panics += usize::from(matches!(ended, Ended::Panicked(_)));
@@ -100,9 +117,10 @@ impl Batch<'_> {
     async fn run_some(&self, task: &Task, handler: &All, entries: &[&Entry]) {
         let mut messages = Vec::with_capacity(entries.len());
         let mut called = Vec::with_capacity(entries.len());
+        let (saves, asked) = self.saves();
         for entry in entries {
             let Some(content) = entry.content() else { continue };
-            if let Some(message) = self.begin(task, entry, content).await {
+            if let Some(message) = self.begin(task, entry, content, saves.clone()).await {
                 messages.push(message);
                 called.push(*entry);
             }
@@ -112,7 +130,14 @@ impl Batch<'_> {
         }
         let handler = Arc::clone(handler);
         let work = async move { handler(messages).await };
-        let (ended, took) = call(self.settings.environment.clock.as_ref(), work).await;
+        let work = call(self.settings.environment.clock.as_ref(), work);
+        drop(saves);
+        let Some((ended, took)) = self.attend(task, &called, work, asked).await else {
+            for entry in called {
+                entry.progress().running = None;
+            }
+            return;
+        };
         self.count(task, |counts| {
             // One call, though each message counted one when it began.
             counts.calls -= called.len() - 1;
@@ -132,14 +157,21 @@ impl Batch<'_> {
     }
 
     /// Notes that a call begins; in a careful run also in the store. Nothing when that fails: then it must not run.
-    async fn begin(&self, task: &Task, entry: &Entry, content: &Arc<Content>) -> Option<Message> {
-        if self.stopped.load(Ordering::Relaxed) {
+    async fn begin(
+        &self,
+        task: &Task,
+        entry: &Entry,
+        content: &Arc<Content>,
+        saves: Option<Saves>,
+    ) -> Option<Message> {
+        if self.stopped.load(Ordering::Relaxed) || self.lost.has_entry(entry) {
             return None;
         }
         if self.careful {
             {
                 let mut progress = entry.progress();
                 progress.state.lost = progress.lost;
+                progress.lost_noted = progress.lost;
                 progress.state.running = Some(task.name.to_string());
             }
             let saved = self.save_one(entry).await;
@@ -153,13 +185,22 @@ impl Batch<'_> {
         }
         let mut progress = entry.progress();
         let state = progress.task(&task.name).clone();
-        let attempt =
-            Attempt::new(&task.name, state.attempts + 1, &self.budget.time(), state.steps);
+        let (number, time) = (state.attempts + 1, self.budget.time());
+        let attempt = Attempt::saving(&task.name, number, &time, state.steps, saves);
         progress.running = Some(Arc::clone(&attempt));
         progress.tried = true;
         drop(progress);
         self.count(task, |counts| counts.calls += 1);
         Some(Message::new(Arc::clone(content), attempt))
+    }
+
+    /// How a call asks for its steps to be saved at once: in a careful run only.
+    fn saves(&self) -> (Option<Saves>, Option<Asked>) {
+        if !self.careful {
+            return (None, None);
+        }
+        let (saves, asked) = tokio::sync::mpsc::channel(1);
+        (Some(saves), Some(asked))
     }
 
     /// Takes an outcome down. What the handler settled while it ran goes before what it returned.
@@ -245,7 +286,7 @@ impl Batch<'_> {
     }
 
     /// Saves the state of one message; `false` when that failed.
-    async fn save_one(&self, entry: &Entry) -> bool {
+    pub(super) async fn save_one(&self, entry: &Entry) -> bool {
         let Some((scope, position)) = super::load::place(entry) else { return true };
         let (base, now) = {
             let progress = entry.progress();

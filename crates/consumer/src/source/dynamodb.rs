@@ -40,16 +40,8 @@ struct Inner {
 /// Deepest nesting of an attribute: DynamoDB's own bound is 32.
 const DEPTH_MAX: usize = 64;
 
-/// Reads one record, or says what is wrong with it.
-pub(super) fn read(scopes: &mut Scopes, text: &str, raw: &Bytes) -> Result<Record, Box<Unusable>> {
-    let mut known = Unusable::new(raw.clone(), String::new());
-    match parse(scopes, text, raw, &mut known) {
-        Ok(record) => Ok(record),
-        Err(reason) => Err(Box::new(Unusable { reason, ..known })),
-    }
-}
-
-fn parse(
+/// Reads one record.
+pub(super) fn parse(
     scopes: &mut Scopes,
     text: &str,
     raw: &Bytes,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::record::{Record, Scope, SourceKind, Unusable};
+use super::window::{Around, Window};
 use super::{dynamodb, kinesis, sqs};
 use crate::limits::{ARN_BYTES_MAX, EVENT_BYTES_MAX, EVENT_RECORDS_MAX, SHARD_BYTES_MAX};
 
@@ -34,19 +35,18 @@ pub enum EventError {
 pub struct Event {
     /// The records, in order.
     pub records: Vec<Result<Record, Box<Unusable>>>,
-    /// The state of a tumbling window, which the response must hand on.
-    pub window_state: Option<Box<RawValue>>,
+    /// The tumbling window that they are of, whose state the response must hand on.
+    pub window: Option<Window>,
 }
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(rename = "Records", borrow)]
     records: Vec<&'a RawValue>,
-    #[serde(borrow)]
-    window: Option<&'a RawValue>,
-    #[serde(borrow)]
-    state: Option<&'a RawValue>,
 }
+
+/// What an event of a tumbling window has.
+const WINDOW: &[u8] = b"\"window\"";
 
 /// What all records have, whatever their source.
 #[derive(Deserialize)]
@@ -72,10 +72,19 @@ impl Event {
         }
         let mut scopes = Scopes::default();
         let records = envelope.records.into_iter().map(|raw| scopes.read(raw)).collect();
-        let state = envelope.window.and(envelope.state).map(ToOwned::to_owned);
-        Ok(Self { records, window_state: state })
+        Ok(Self { records, window: Self::window_of(bytes) })
+    }
+
+    /// The window of an event, also when the rest of it cannot be read.
+    pub(crate) fn window_of(bytes: &[u8]) -> Option<Window> {
+        // Most events are of none; those are not read twice.
+        let named = bytes.windows(WINDOW.len()).any(|part| part == WINDOW);
+        named.then(|| serde_json::from_slice::<Around<'_>>(bytes).ok()?.window())?
     }
 }
+
+/// How a source reads the text of one record. What it finds out before it fails, it puts down.
+type Parse = fn(&mut Scopes, &str, &Bytes, &mut Unusable) -> Result<Record, String>;
 
 /// The scopes of a batch: thousands of records share one.
 #[derive(Debug, Default)]
@@ -88,14 +97,23 @@ impl Scopes {
         let head: Head = serde_json::from_str(raw.get())
             .map_err(|error| unusable(format!("the record is not an object: {error}")))?;
         match head.source.as_deref() {
-            Some("aws:kinesis") => kinesis::read(self, raw.get(), &bytes),
-            Some("aws:dynamodb") => dynamodb::read(self, raw.get(), &bytes),
-            Some("aws:sqs") => sqs::read(self, raw.get(), &bytes),
+            Some("aws:kinesis") => self.read_by(kinesis::parse, raw.get(), &bytes),
+            Some("aws:dynamodb") => self.read_by(dynamodb::parse, raw.get(), &bytes),
+            Some("aws:sqs") => self.read_by(sqs::parse, raw.get(), &bytes),
             Some(other) => {
                 let other: String = other.chars().take(64).collect();
                 Err(unusable(format!("the source {other:?} is none that can be consumed")))
             }
             None => Err(unusable("the record has no eventSource".into())),
+        }
+    }
+
+    /// Reads one record, or says what is wrong with it and what is known of it all the same.
+    fn read_by(&mut self, parse: Parse, text: &str, raw: &Bytes) -> Result<Record, Box<Unusable>> {
+        let mut known = Unusable::new(raw.clone(), String::new());
+        match parse(self, text, raw, &mut known) {
+            Ok(record) => Ok(record),
+            Err(reason) => Err(Box::new(Unusable { reason, ..known })),
         }
     }
 

@@ -30,16 +30,8 @@ struct Inner {
     approximate_arrival_timestamp: Option<f64>,
 }
 
-/// Reads one record, or says what is wrong with it.
-pub(super) fn read(scopes: &mut Scopes, text: &str, raw: &Bytes) -> Result<Record, Box<Unusable>> {
-    let mut known = Unusable::new(raw.clone(), String::new());
-    match parse(scopes, text, raw, &mut known) {
-        Ok(record) => Ok(record),
-        Err(reason) => Err(Box::new(Unusable { reason, ..known })),
-    }
-}
-
-fn parse(
+/// Reads one record.
+pub(super) fn parse(
     scopes: &mut Scopes,
     text: &str,
     raw: &Bytes,

@@ -153,10 +153,15 @@ impl Aggregate {
     /// The bytes of a record that carries this.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
-        let message = self.encode_to_vec();
+        Self::framed(&self.encode_to_vec())
+    }
+
+    /// The bytes of a record that carries this message of Protocol Buffers: with the mark before it and its checksum behind.
+    #[must_use]
+    pub fn framed(message: &[u8]) -> Bytes {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&message);
-        bytes.extend_from_slice(Md5::digest(&message).as_slice());
+        bytes.extend_from_slice(message);
+        bytes.extend_from_slice(Md5::digest(message).as_slice());
         bytes.into()
     }
 }

@@ -6,7 +6,9 @@ mod kinesis;
 mod kpl;
 mod record;
 mod sqs;
+mod window;
 
 pub use event::{Event, EventError};
 pub use kpl::{Aggregate, AggregateError, AggregatedRecord, HashRange, UserRecord};
 pub use record::{Record, Scope, SourceKind, Unusable};
+pub use window::Window;

@@ -29,16 +29,8 @@ struct Attributes {
     message_group_id: Option<String>,
 }
 
-/// Reads one message, or says what is wrong with it.
-pub(super) fn read(scopes: &mut Scopes, text: &str, raw: &Bytes) -> Result<Record, Box<Unusable>> {
-    let mut known = Unusable::new(raw.clone(), String::new());
-    match parse(scopes, text, raw, &mut known) {
-        Ok(record) => Ok(record),
-        Err(reason) => Err(Box::new(Unusable { reason, ..known })),
-    }
-}
-
-fn parse(
+/// Reads one message.
+pub(super) fn parse(
     scopes: &mut Scopes,
     text: &str,
     raw: &Bytes,

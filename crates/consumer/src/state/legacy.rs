@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::message::{MessageState, Status, TaskState};
 use super::{Address, Change, State, StateError};
-use crate::limits::{ATTEMPTS_MAX, STEPS_MAX, TASK_BYTES_MAX};
+use crate::limits::{ATTEMPTS_MAX, SHARD_BYTES_MAX, STEPS_MAX, TASK_BYTES_MAX, TASKS_MAX};
 use crate::outcome::cut;
 use crate::position::{Position, RecordKey, Sequence};
 use crate::sink::Reason;
@@ -78,6 +78,7 @@ impl LegacyBatch {
         let stream = next().ok_or(LegacyError::Missing("streamConsumerId"))?;
         let consumer = next().ok_or(LegacyError::Missing("streamConsumerId"))?;
         let mut batch = Self { kind, stream, consumer, messages: Vec::new(), unnamed: 0 };
+        let mut found = BTreeMap::new();
         for (list, dead) in [
             ("messageStates", None),
             ("rejectedMessageStates", Some(Reason::Rejected)),
@@ -85,11 +86,13 @@ impl LegacyBatch {
         ] {
             for entry in item.get(list).and_then(Value::as_array).into_iter().flatten() {
                 match message(kind, entry, dead) {
-                    Some(message) => batch.messages.push(message),
+                    Some(message) => add(&mut found, message),
                     None => batch.unnamed += 1,
                 }
             }
         }
+        let message = |((shard, position), state)| LegacyMessage { shard, position, state };
+        batch.messages = found.into_iter().map(message).collect();
         Ok(batch)
     }
 
@@ -122,12 +125,23 @@ impl LegacyBatch {
     }
 }
 
+/// A message may be in several lists, or twice in one: what is done in any of them is done.
+fn add(found: &mut BTreeMap<(String, Position), MessageState>, message: LegacyMessage) {
+    let LegacyMessage { shard, position, state } = message;
+    let known = found.entry((shard, position)).or_default();
+    *known = MessageState::merge(known, &MessageState::default(), &state);
+}
+
 fn message(kind: SourceKind, entry: &Value, dead: Option<Reason>) -> Option<LegacyMessage> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let event = text("eventID")?;
     let (shard, number) = match kind {
         SourceKind::Kinesis => {
             let (shard, number) = event.split_once(':')?;
+            // No record that comes has such a shard.
+            if shard.contains('/') || shard.len() > SHARD_BYTES_MAX {
+                return None;
+            }
             (shard, text("eventSeqNo").unwrap_or(number))
         }
         _ => ("", text("eventSeqNo")?),
@@ -144,7 +158,7 @@ fn message(kind: SourceKind, entry: &Value, dead: Option<Reason>) -> Option<Lega
     let record = RecordKey::Sequence(Sequence::new(number)?, tie);
     let tasks = |map: &str| entry.get(map).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut state = MessageState::default();
-    for (name, task) in tasks("ones").into_iter().chain(tasks("alls")) {
+    for (name, task) in tasks("ones").into_iter().chain(tasks("alls")).take(TASKS_MAX) {
         if name.len() <= TASK_BYTES_MAX {
             state.tasks.insert(name, task_state(&task));
         }
@@ -181,7 +195,9 @@ fn task_state(task: &Value) -> TaskState {
     let error = text("error").or_else(|| text("reason"));
     let subs = task.get("subTasks").and_then(Value::as_array).into_iter().flatten();
     let done = subs.filter(|sub| self::status(sub) == Status::Done);
-    let names = done.filter_map(|sub| sub.get("name")?.as_str());
+    let names = done
+        .filter_map(|sub| sub.get("name")?.as_str())
+        .filter(|name| name.len() <= TASK_BYTES_MAX);
     let steps: BTreeSet<String> = names.map(str::to_owned).take(STEPS_MAX).collect();
     // Their attempts count the successful one too; ours are those in vain.
     let attempts = if status == Status::Done { attempts.saturating_sub(1) } else { attempts };

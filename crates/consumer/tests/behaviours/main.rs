@@ -10,9 +10,8 @@
 
 mod breaker;
 mod deadline;
-mod duplicates;
-mod kills;
 mod kpl;
+mod log_line;
 mod order;
 mod own;
 mod records;
@@ -20,5 +19,6 @@ mod responses;
 mod settings;
 mod sinks;
 mod state;
+mod suite;
 mod support;
 mod tasks;

@@ -9,6 +9,7 @@ use millpond_log::{ConsumerOptions, Log, NewRecord, TopicConfig};
 use millpond_queue::{Message as Sent, QueueConfig, Queues, Strict};
 use millpond_testing::in_virtual_time;
 
+use crate::support::fakes::{Mood, MoodyStore};
 use crate::support::{World, is};
 
 fn plan(message: &Message) -> Outcome {
@@ -100,4 +101,71 @@ async fn a_log_is_consumed_and_its_checkpoint_is_the_lowest_unfinished() {
             .collect();
         assert!(of_key.is_sorted(), "{of_key:?}");
     }
+}
+
+/// A queue with one message, for a handler that takes 100 seconds.
+async fn slow(
+    world: &World,
+    store: Arc<dyn millpond_store::Store>,
+) -> (QueueSource, millpond_queue::Client) {
+    let ground = Ground::new(store, &world.environment);
+    let queue = Queues::new(&ground).create("orders", QueueConfig::default()).await.unwrap();
+    let client = queue.client("shop").unwrap();
+    client.send(Sent::new("{\"n\":1}")).await.unwrap();
+    let (clock, calls) = (Arc::clone(&world.environment.clock), world.calls.clone());
+    let handler = move |message: Message| {
+        let (clock, calls) = (Arc::clone(&clock), calls.clone());
+        async move {
+            calls.note("begun", &message);
+            clock.sleep(Duration::from_secs(100)).await;
+            calls.note("ended", &message);
+        }
+    };
+    let consumer = world.builder().one("index", handler).build().unwrap();
+    (QueueSource::new(consumer, client.clone()).time(Duration::from_secs(200)), client)
+}
+
+#[tokio::test]
+async fn messages_of_a_queue_stay_on_loan_while_they_are_worked_on() {
+    let world = World::new();
+    let work = async {
+        let (source, client) = slow(&world, Arc::clone(&world.store)).await;
+        let nosy = async {
+            for _ in 0..18 {
+                world.environment.clock.sleep(Duration::from_secs(5)).await;
+                let got = client.receive(&millpond_queue::Receive::up_to(1)).await.unwrap();
+                assert!(got.is_empty(), "another got it");
+            }
+        };
+        let (report, ()) = tokio::join!(source.poll(), nosy);
+        (report.unwrap().unwrap(), client.count().await.unwrap())
+    };
+    let (report, count) = in_virtual_time(&world.clock, &world.watched, work).await;
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!((world.calls.of("ended").len(), count.total()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_message_of_a_queue_that_is_lost_is_given_up() {
+    let world = World::new();
+    let moody = MoodyStore::new(Arc::clone(&world.store));
+    let work = async {
+        let (source, client) = slow(&world, Arc::clone(&moody) as _).await;
+        let clock = &world.environment.clock;
+        let trouble = async {
+            clock.sleep(Duration::from_secs(5)).await;
+            moody.mood.set(Mood::Fails);
+            clock.sleep(Duration::from_secs(26)).await;
+            moody.mood.set(Mood::Works);
+        };
+        let (report, ()) = tokio::join!(source.poll(), trouble);
+        // The loan was over at 30 seconds: others get it, and nothing of the first still runs.
+        let got = client.receive(&millpond_queue::Receive::up_to(1)).await.unwrap();
+        clock.sleep(Duration::from_secs(200)).await;
+        (report.unwrap().unwrap(), got.len())
+    };
+    let (report, got) = in_virtual_time(&world.clock, &world.watched, work).await;
+    assert_eq!((report.unfinished, got), (1, 1), "{report:?}");
+    assert_eq!(report.tasks["index"].hangs + report.tasks["index"].retried, 0, "no attempt counts");
+    assert_eq!((world.calls.of("begun").len(), world.calls.of("ended").len()), (1, 0));
 }

@@ -1,8 +1,13 @@
-//! The consumer over DynamoDB, on an engine within the test process: histories of event source mappings, against the
-//! model.
+//! The consumer over DynamoDB, on an engine within the test process: its behaviours, and histories of event source
+//! mappings against the model.
 
 use crate::support::world::dynoxide;
-use millpond_testing::mapping::{Harm, Settings, Source, simulate_on};
+use millpond_testing::mapping::{Harm, Settings, Source, View, simulate_on};
+
+millpond_testing::consumer_suite!(dynoxide);
+
+const SOURCES: [Source; 4] =
+    [Source::Stream, Source::Queue, Source::Fifo, Source::Table(View::Both)];
 
 async fn run(settings: Settings) {
     let subject = dynoxide().await;
@@ -11,7 +16,7 @@ async fn run(settings: Settings) {
 
 #[tokio::test]
 async fn histories_end_as_the_model_says() {
-    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+    for (at, source) in SOURCES.into_iter().enumerate() {
         let settings = Settings::of(30_000 + at as u64);
         let settings = Settings {
             source,
@@ -21,13 +26,13 @@ async fn histories_end_as_the_model_says() {
             age_max: None,
             ..settings
         };
-        Box::pin(run(settings)).await;
+        Box::pin(run(settings.windows(Some(6)))).await;
     }
 }
 
 #[tokio::test]
 async fn killed_processes_and_store_faults_lose_nothing() {
-    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+    for (at, source) in SOURCES.into_iter().enumerate() {
         let settings = Settings::of(31_000 + at as u64);
         let settings = Settings {
             source,
@@ -37,6 +42,6 @@ async fn killed_processes_and_store_faults_lose_nothing() {
             age_max: None,
             ..settings
         };
-        Box::pin(run(settings)).await;
+        Box::pin(run(settings.windows(Some(6)))).await;
     }
 }

@@ -1,11 +1,16 @@
-//! The consumer over the embedded engine: histories of event source mappings, against the model.
+//! The consumer over the embedded engine: its behaviours, and histories of event source mappings against the model.
 
 use std::sync::Arc;
 
-use crate::common::Kept;
+use crate::common::{Kept, unsynced};
 use millpond_embedded::Durability;
 use millpond_store::{Environment, VirtualClock};
-use millpond_testing::mapping::{Harm, Settings, Source, simulate_on};
+use millpond_testing::mapping::{Harm, Settings, Source, View, simulate_on};
+
+millpond_testing::consumer_suite!(unsynced);
+
+const SOURCES: [Source; 4] =
+    [Source::Stream, Source::Queue, Source::Fifo, Source::Table(View::Both)];
 
 async fn run(settings: Settings) {
     let clock = VirtualClock::new(Environment::system().now());
@@ -25,7 +30,7 @@ async fn histories_end_as_the_model_says() {
 
 #[tokio::test]
 async fn killed_processes_and_store_faults_lose_nothing() {
-    for (at, source) in [Source::Stream, Source::Queue, Source::Fifo].into_iter().enumerate() {
+    for (at, source) in SOURCES.into_iter().enumerate() {
         let settings = Settings::of(21_000 + at as u64);
         let (harm, messages) = (Harm::Both, settings.messages.min(25));
         let settings = Settings {
@@ -37,6 +42,6 @@ async fn killed_processes_and_store_faults_lose_nothing() {
             age_max: None,
             ..settings
         };
-        Box::pin(run(settings)).await;
+        Box::pin(run(settings.windows(Some(6)))).await;
     }
 }

@@ -39,6 +39,9 @@ use crate::wire::{Encoding, Params, answer};
 
 macro_rules! actions {
     ($($action:ident: $file:ident,)*) => {
+        /// The names of all actions.
+        pub const ACTIONS: &[&str] = &[$(stringify!($action),)*];
+
         /// What a request asks for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Action {

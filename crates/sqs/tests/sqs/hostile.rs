@@ -6,36 +6,10 @@ use std::path::Path;
 use crate::common::{Answer, World};
 use bytes::Bytes;
 use http::{HeaderValue, Request};
-use millpond_sqs::{AccessKey, AccessKeys, SqsOptions};
+use millpond_sqs::{ACTIONS, AccessKey, AccessKeys, SqsOptions};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use serde_json::json;
-
-const ACTIONS: &[&str] = &[
-    "AddPermission",
-    "CancelMessageMoveTask",
-    "ChangeMessageVisibility",
-    "ChangeMessageVisibilityBatch",
-    "CreateQueue",
-    "DeleteMessage",
-    "DeleteMessageBatch",
-    "DeleteQueue",
-    "GetQueueAttributes",
-    "GetQueueUrl",
-    "ListDeadLetterSourceQueues",
-    "ListMessageMoveTasks",
-    "ListQueueTags",
-    "ListQueues",
-    "PurgeQueue",
-    "ReceiveMessage",
-    "RemovePermission",
-    "SendMessage",
-    "SendMessageBatch",
-    "SetQueueAttributes",
-    "StartMessageMoveTask",
-    "TagQueue",
-    "UntagQueue",
-];
 
 /// What is sent, and in which of the ways that a fuzzer tries.
 async fn feed(world: &World, kind: &str, bytes: &[u8]) -> Option<Answer> {

@@ -11,4 +11,5 @@ mod signature;
 mod stores;
 mod visibility;
 mod waiting;
+mod watch;
 mod wire;

@@ -11,8 +11,11 @@ pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink,
     let given_up: HashSet<u64> = given_up.iter().copied().collect();
     let mut letters: BTreeMap<u64, Vec<DeadLetter>> = BTreeMap::new();
     for letter in sink.letters() {
-        let payload = String::from_utf8(letter.payload().unwrap().to_vec()).unwrap();
-        let n = payload.trim_start_matches("{\"n\":").trim_end_matches('}').parse().unwrap();
+        let by_id = letter.id.as_deref().and_then(super::table::number_of);
+        let n = by_id.unwrap_or_else(|| {
+            let payload = String::from_utf8(letter.payload().unwrap().to_vec()).unwrap();
+            payload.trim_start_matches("{\"n\":").trim_end_matches('}').parse().unwrap()
+        });
         letters.entry(n).or_default().push(letter);
     }
     let say = |n: u64| format!("message {n} of {settings:?}\n{}", truth.trace());
@@ -44,6 +47,35 @@ pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink,
         calls(settings, plan, truth);
     }
     order(settings, plan, truth);
+    windows(settings, plan, truth, &given_up);
+    assert_eq!(truth.all_wrong(), Vec::<String>::new(), "{settings:?}\n{}", truth.trace());
+}
+
+/// What was gathered in each window is what is done, each message once and in order.
+fn windows(settings: &Settings, plan: &Plan, truth: &Truth, given_up: &HashSet<u64>) {
+    let Some(size) = settings.window() else { return };
+    let windows = truth.windows();
+    let say = |what: &str| format!("{what} of {settings:?}\n{}", truth.trace());
+    let mut gathered = BTreeSet::new();
+    for ((lane, window), parts) in &windows {
+        let found: Vec<u64> = parts.iter().flatten().flatten().copied().collect();
+        assert!(found.is_sorted_by(|a, b| a < b), "{}", say(&format!("{window}: {found:?}")));
+        for n in &found {
+            let fits = n / size == *window && super::stream::lane(plan, settings, *n) == *lane;
+            assert!(fits, "{}", say(&format!("{n} in window {window} of lane {lane}")));
+            assert!(
+                plan.fate(*n) == Fate::Done || given_up.contains(n),
+                "{}",
+                say(&format!("{n} is dead, and in its window"))
+            );
+        }
+        gathered.extend(found);
+    }
+    for n in (0..plan.messages()).filter(|n| plan.fate(*n) == Fate::Done && !given_up.contains(n)) {
+        let parts = windows.get(&(super::stream::lane(plan, settings, n), n / size));
+        let lost = parts.is_some_and(|parts| parts.iter().any(Option::is_none));
+        assert!(lost || gathered.contains(&n), "{}", say(&format!("{n} is not in its window")));
+    }
 }
 
 /// Whether a message is rejected by one task and exhausts another.
@@ -86,7 +118,7 @@ fn order(settings: &Settings, plan: &Plan, truth: &Truth) {
     let mut first: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut all: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (n, task) in truth.calls() {
-        if task == ALL {
+        if !ONES.contains(&task.as_str()) {
             continue;
         }
         let of_key = first.entry(plan.key(n)).or_default();

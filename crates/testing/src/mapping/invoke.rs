@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_consumer::{Consumer, Message, Outcome, Report, StoreState};
+use millpond_consumer::{Consumer, Message, Outcome, Report, StoreState, Window};
 use millpond_store::{Environment, Rng};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::plan::{Plan, Truth, Way};
-use super::settings::Settings;
+use super::settings::{Settings, Source, View};
 use super::sink::FlakySink;
 
 /// How long an invocation may take.
@@ -20,6 +21,7 @@ pub struct Function {
     pub environment: Environment,
     pub rng: Arc<dyn Rng>,
     pub truth: Truth,
+    view: Option<View>,
     /// Of this process.
     killed: Arc<Notify>,
     invocations_left: Arc<std::sync::atomic::AtomicU64>,
@@ -28,8 +30,8 @@ pub struct Function {
 /// How an invocation ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It answered: what is unfinished.
-    Answered(Vec<String>),
+    /// It answered: what is unfinished, and the state of the window.
+    Answered(Vec<String>, Option<Value>),
     /// It failed or was killed.
     Failed,
 }
@@ -47,6 +49,10 @@ impl Function {
             environment: environment.clone(),
             rng: Arc::clone(&chance.rng),
             truth,
+            view: match settings.source {
+                Source::Table(view) => Some(view),
+                _ => None,
+            },
             killed: Arc::default(),
             invocations_left: Arc::new(bound.into()),
         }
@@ -54,7 +60,10 @@ impl Function {
 
     /// One call of a handler.
     pub async fn call(&self, plan: &Plan, task: &str, message: &Message) -> Outcome {
-        let n = message.value().and_then(|value| value["n"].as_u64()).expect("planned messages");
+        let n = number_of(message);
+        if let Some(wrong) = super::table::wrong(plan, self.view, n, message) {
+            self.truth.wrong(wrong);
+        }
         let call = self.truth.called(n, task);
         let outcome = plan.of(n, task).at(call);
         self.truth.note(format_args!("  {task} {n} call {call}: {outcome:?}"));
@@ -67,6 +76,24 @@ impl Function {
                 outcome
             }
             // Without the hook that prints a backtrace: thousands are planned.
+            Err(Way::Panic) => std::panic::resume_unwind(Box::new("planned")),
+            Err(Way::Kill) => {
+                self.killed.notify_one();
+                std::future::pending().await
+            }
+            Err(Way::Hang | Way::Retry) => std::future::pending().await,
+        }
+    }
+
+    /// What is done at the end of a window.
+    pub async fn end(&self, plan: &Plan, window: &Window, state: &Value, kills: bool) -> Outcome {
+        let index = super::window::index_of(window);
+        let name = format!("end of {index} at {}", window.shard);
+        let call = self.truth.called(index, &name);
+        let outcome = plan.end(index, kills).at(call);
+        self.truth.note(format_args!("  {name} call {call}: {outcome:?} {state}"));
+        match outcome {
+            Ok(outcome) => outcome,
             Err(Way::Panic) => std::panic::resume_unwind(Box::new("planned")),
             Err(Way::Kill) => {
                 self.killed.notify_one();
@@ -105,7 +132,10 @@ impl Function {
             Some(Ok((response, report))) => {
                 let response = String::from_utf8(response.to_vec()).unwrap();
                 self.truth.note(format_args!("answered {label}: {response} {}", summary(&report)));
-                Ended::Answered(named(&response))
+                let answer: Value = serde_json::from_str(&response).unwrap();
+                let failures = answer["batchItemFailures"].as_array().unwrap();
+                let name = |failure: &Value| failure["itemIdentifier"].as_str().unwrap().to_owned();
+                Ended::Answered(failures.iter().map(name).collect(), answer.get("state").cloned())
             }
         }
     }
@@ -139,7 +169,8 @@ fn summary(report: &Report) -> String {
     )
 }
 
-fn named(response: &str) -> Vec<String> {
-    let pieces = response.split("\"itemIdentifier\":\"").skip(1);
-    pieces.map(|piece| piece.split('"').next().unwrap().to_owned()).collect()
+/// Which of the planned messages it is: its bytes say, or, of a table, its id.
+pub fn number_of(message: &Message) -> u64 {
+    let by_value = message.value().and_then(|value| value["n"].as_u64());
+    by_value.or_else(|| super::table::number_of(message.id()?)).expect("planned messages")
 }

@@ -4,8 +4,9 @@
 //! byte for byte.
 //!
 //! Of a stream: retries, halving, partial responses, batches that are cut anew, several batches of a shard at a time
-//! (parallelization factor), windows (small batches that grow), a limit of retries and of age. Of a queue: visibility,
-//! receive counts, FIFO groups.
+//! (parallelization factor), batching windows (small batches that grow), tumbling windows with their state, a limit of retries
+//! and of age. A stream is one of Kinesis, or of a DynamoDB table, with its images, view types, and numbers that are the same in
+//! several shards. Of a queue: visibility, receive counts, FIFO groups.
 
 mod check;
 mod invoke;
@@ -14,6 +15,8 @@ mod queue;
 mod settings;
 mod sink;
 mod stream;
+mod table;
+mod window;
 
 use std::sync::Arc;
 
@@ -23,7 +26,7 @@ use millpond_store::{Environment, FaultPlan, Faulty, MemoryStore, Store, Timesta
 use crate::pace::{Watched, in_virtual_time};
 use invoke::{Deployment, Function};
 use plan::{Plan, Truth};
-pub use settings::{Harm, Settings, Source};
+pub use settings::{Harm, Settings, Source, View};
 use sink::FlakySink;
 
 /// Runs the history of a seed over a store in memory and checks it. Returns its trace.
@@ -62,7 +65,9 @@ pub async fn simulate_on(
     }
     let history = async {
         match settings.source {
-            Source::Stream => stream::run(&function, &deployment, &plan, &settings).await,
+            Source::Stream | Source::Table(_) => {
+                stream::run(&function, &deployment, &plan, &settings).await
+            }
             Source::Queue | Source::Fifo => {
                 queue::run(&function, &deployment, &plan, &settings).await
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use millpond_consumer::{Builder, Message, Order, Outcome, Reason, Responses};
+use millpond_consumer::{Builder, Message, Order, Outcome, Reason, Responses, Window};
 use millpond_store::{Environment, Rng as _, SeededRng};
 
 use super::invoke::Function;
@@ -50,6 +50,7 @@ pub struct Plan {
     behaviours: BTreeMap<(u64, &'static str), Behaviour>,
     keys: Vec<u64>,
     attempts: u32,
+    seed: u64,
 }
 
 impl Plan {
@@ -65,7 +66,7 @@ impl Plan {
             // What one message does to a call for all would be counted for the others too.
             behaviours.insert((n, ALL), behaviour(&rng, settings, false));
         }
-        Self { behaviours, keys, attempts: settings.attempts }
+        Self { behaviours, keys, attempts: settings.attempts, seed: settings.seed }
     }
 
     pub fn of(&self, n: u64, task: &str) -> Behaviour {
@@ -93,6 +94,19 @@ impl Plan {
             return Fate::Dead(Reason::Exhausted);
         }
         Fate::Done
+    }
+
+    /// How the end of a window fails, before it succeeds.
+    pub fn end(&self, window: u64, kills: bool) -> Behaviour {
+        let rng = SeededRng::new(self.seed.wrapping_mul(37).wrapping_add(window));
+        let way = match rng.below(8) {
+            0 => Way::Retry,
+            1 => Way::Panic,
+            2 => Way::Hang,
+            3 if kills => Way::Kill,
+            _ => return Behaviour::Fails(0, Way::Retry),
+        };
+        Behaviour::Fails(1 + rng.below(2) as u32, way)
     }
 
     /// How often a task is called for a message when nothing else goes wrong; nothing when another's rejection decides.
@@ -130,6 +144,14 @@ impl Plan {
                 async move { function.call(&plan, task, &message).await }
             });
         }
+        if settings.window().is_some() {
+            let (plan, function, kills) = (self.clone(), function.clone(), settings.kills());
+            builder =
+                builder.window(super::window::fold).window_end(move |window: Window, state| {
+                    let (plan, function) = (plan.clone(), function.clone());
+                    async move { function.end(&plan, &window, &state, kills).await }
+                });
+        }
         let (plan, function) = (self.clone(), function.clone());
         builder.all(ALL, move |messages: Vec<Message>| {
             let (plan, function) = (plan.clone(), function.clone());
@@ -166,6 +188,10 @@ pub struct Truth(Arc<Mutex<Happened>>);
 struct Happened {
     calls: Vec<(u64, String)>,
     done: BTreeMap<(u64, String), u32>,
+    /// What the mapping took from the ends of windows, by lane and window; nothing where it gave the end up.
+    windows: BTreeMap<(u64, u64), Vec<Option<Vec<u64>>>>,
+    /// What handlers were given and should not have been.
+    wrong: Vec<String>,
     trace: String,
 }
 
@@ -181,6 +207,22 @@ impl Truth {
 
     pub fn done(&self, n: u64, task: &str) {
         *self.0.lock().unwrap().done.entry((n, task.to_owned())).or_default() += 1;
+    }
+
+    pub fn closed(&self, lane: u64, window: u64, gathered: Option<Vec<u64>>) {
+        self.0.lock().unwrap().windows.entry((lane, window)).or_default().push(gathered);
+    }
+
+    pub fn windows(&self) -> BTreeMap<(u64, u64), Vec<Option<Vec<u64>>>> {
+        self.0.lock().unwrap().windows.clone()
+    }
+
+    pub fn wrong(&self, what: String) {
+        self.0.lock().unwrap().wrong.push(what);
+    }
+
+    pub fn all_wrong(&self) -> Vec<String> {
+        self.0.lock().unwrap().wrong.clone()
     }
 
     pub fn note(&self, line: std::fmt::Arguments<'_>) {

@@ -9,10 +9,25 @@ use millpond_store::{FaultRates, Rng as _, SeededRng};
 pub enum Source {
     /// A Kinesis stream.
     Stream,
+    /// The stream of a DynamoDB table, of which each batch at a time is of a shard of its own.
+    Table(View),
     /// A standard queue.
     Queue,
     /// A FIFO queue.
     Fifo,
+}
+
+/// What the records of a table's stream show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Keys alone.
+    Keys,
+    /// The item as it is now.
+    New,
+    /// The item as it was.
+    Old,
+    /// Both.
+    Both,
 }
 
 /// What goes wrong beyond handlers that fail.
@@ -55,12 +70,35 @@ pub struct Settings {
     pub attempts: u32,
     /// How old records of a stream may become before the mapping gives them up; as old as they like when not given.
     pub age_max: Option<Duration>,
+    /// How many records of a stream fall into one tumbling window; no windows when not given.
+    pub window: Option<u64>,
 }
 
 impl Settings {
     /// The history of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Self {
+        let plain = Self::plain(seed);
+        if plain.source != Source::Stream {
+            return plain;
+        }
+        let rng = SeededRng::new(seed ^ 0x71AB);
+        let view = [View::Keys, View::New, View::Old, View::Both][rng.below(4) as usize];
+        let source = if rng.chance(0.5) { Source::Table(view) } else { plain.source };
+        let window = rng.chance(0.5).then(|| 1 + rng.below(30));
+        Self { source, ..plain }.windows(window)
+    }
+
+    /// The same with tumbling windows. Of a Kinesis stream, a shard has one batch at a time then.
+    #[must_use]
+    pub fn windows(self, window: Option<u64>) -> Self {
+        let alone = window.is_some() && self.source == Source::Stream;
+        Self { window, parallel: if alone { 1 } else { self.parallel }, ..self }
+    }
+
+    /// The history of a seed, without windows and tables: seeds that failed before there were any are kept by this.
+    #[must_use]
+    pub fn plain(seed: u64) -> Self {
         let rng = SeededRng::new(seed);
         let source =
             [Source::Stream, Source::Stream, Source::Queue, Source::Fifo][rng.below(4) as usize];
@@ -78,7 +116,13 @@ impl Settings {
             retries_max: rng.chance(0.1).then_some(3),
             attempts: 4,
             age_max: rng.chance(0.05).then(|| Duration::from_secs(30 + rng.below(120))),
+            window: None,
         }
+    }
+
+    /// How many records fall into one tumbling window. Queues have none.
+    pub(super) fn window(&self) -> Option<u64> {
+        self.window.filter(|_| matches!(self.source, Source::Stream | Source::Table(_)))
     }
 
     /// The chances of faults in the store.
