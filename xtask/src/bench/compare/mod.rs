@@ -9,13 +9,16 @@ mod table;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use self::contenders::{CONTENDERS, Contender, MILLPOND, NOT_COMPARED};
 use self::loads::{Clients, LOADS};
 use self::start::Site;
 use self::table::{Figures, Missing};
 use crate::workspace::Workspace;
+
+/// Messages of each load before anything is measured.
+const WARM_UP: u64 = 2_000;
 
 /// Compare the server with other servers, one at a time, with the same loads on this machine.
 ///
@@ -112,8 +115,12 @@ fn measure(
     figures: &mut Figures,
 ) -> Result<()> {
     let running = (contender.start)(site, clients)?;
+    let messages = (messages * contender.percent / 100).max(100);
+    // Servers that compile themselves as they run are slow at first; what all do once is not measured.
+    for load in &LOADS {
+        clients.run(contender, &running, load, messages.min(WARM_UP)).context("warming up")?;
+    }
     for load in loads {
-        let messages = (messages * contender.percent / 100).max(100);
         let figure = clients.run(contender, &running, load, messages)?;
         println!("  {:24} {:>9.0} msgs/s", load.name, figure.rate);
         figures.add(contender, load, figure);
