@@ -1,7 +1,7 @@
 //! Building a binary of the workspace.
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -17,10 +17,14 @@ struct Message {
 /// Builds a binary, with these options of cargo; where it is. Like all tests, it is built with the features that the whole
 /// workspace asks of its dependencies: for one package alone, many of them would be compiled a second time.
 pub(crate) fn build(workspace: &Workspace, name: &str, options: &[&str]) -> Result<PathBuf> {
-    let output = workspace
-        .cargo()
-        .args(["build", "--quiet", "--workspace", "--bin", name])
-        .args(options)
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--quiet", "--workspace", "--bin", name]).args(options);
+    executable(&mut cargo, name)
+}
+
+/// Runs a build that makes one binary; where it is.
+pub(crate) fn executable(cargo: &mut Command, name: &str) -> Result<PathBuf> {
+    let output = cargo
         .args(["--message-format", "json-render-diagnostics"])
         .stderr(Stdio::inherit())
         .output()

@@ -85,7 +85,7 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<String> {
 }
 
 /// Makes sure that the server is installed, and returns its program.
-fn install(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf> {
     let directory = workspace.path(DIRECTORY);
     let server = directory.join("bin/moto_server");
     // Written last: an installation that was interrupted is begun anew.

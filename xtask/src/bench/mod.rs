@@ -1,5 +1,7 @@
-//! `cargo xtask bench`: speed on the embedded engine, beside what the machine itself can do, and over HTTP.
+//! `cargo xtask bench`: speed on the embedded engine, beside what the machine itself can do, over HTTP, and beside other
+//! servers.
 
+mod compare;
 mod http;
 mod wire;
 
@@ -13,7 +15,11 @@ use crate::workspace::Workspace;
 /// to `target/bench/millpond.json`; those of the server over HTTP to `target/bench/http.json`. It takes about five minutes
 /// and 4 GB of disk, and is not part of CI.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+
     /// What to measure: sends, log, backlog, queue, sequencer, http. Default: all.
     what: Vec<String>,
     /// A share of the full work, in percent: for a quick look.
@@ -21,11 +27,19 @@ pub(crate) struct Args {
     percent: u64,
 }
 
+#[derive(clap::Subcommand)]
+enum BenchCommand {
+    Compare(compare::Args),
+}
+
 /// What is measured over HTTP.
 const HTTP: &str = "http";
 
 /// Runs the measurements; `false` when a target is missed.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
+    if let Some(BenchCommand::Compare(args)) = &args.command {
+        return compare::run(workspace, args);
+    }
     let (over_http, what): (Vec<_>, Vec<_>) = args.what.iter().partition(|what| *what == HTTP);
     let all = args.what.is_empty();
     let mut well = true;

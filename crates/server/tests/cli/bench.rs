@@ -70,3 +70,22 @@ fn each_workload_runs_on_an_sqs_endpoint() {
         check(&report[0], workload, requests);
     }
 }
+
+#[test]
+fn a_backlog_waits_all_the_while_and_the_server_is_watched() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let server = Server::start(directory.path(), &[]);
+    let place = Place::Store(tempfile::TempDir::new().unwrap());
+    let id = std::process::id().to_string();
+    let load = ["bench", "--endpoint", &server.url, "--messages", "20", "--concurrency", "2"];
+    let more =
+        ["--backlog", "30", "--process", &id, "--keep", "--queue", "watched", "--bytes", "5"];
+    let report = place.json(&[&load[..], &more[..]].concat());
+    assert_eq!((&report[0]["messages"], &report[0]["again"]), (&20.into(), &0.into()));
+    // This test, whose child the server is.
+    assert!(report[0]["server"]["cpu_seconds"].as_f64().is_some(), "{}", report[0]);
+    assert!(report[0]["client"]["cpu_seconds"].as_f64().is_some(), "{}", report[0]);
+    // What was there before the cycles, as many as there were, is there after them.
+    let count = place.json(&["queue", "count", "watched", "--server", &server.url]);
+    assert_eq!(count[0]["available"], 30, "{}", count[0]);
+}

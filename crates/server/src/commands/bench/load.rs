@@ -56,26 +56,27 @@ impl Load {
         &self.place
     }
 
-    /// Sends so many messages with the same body.
-    pub async fn send(&self, body: &Bytes, count: usize) -> Result<(), Failure> {
+    /// Sends messages with these bodies.
+    pub async fn send(&self, bodies: Vec<Vec<u8>>) -> Result<(), Failure> {
         match &self.kind {
             Kind::Store(store) => {
-                let messages = vec![Message::new(body.clone()); count];
+                let messages =
+                    bodies.into_iter().map(|body| Message::new(Bytes::from(body))).collect();
                 for outcome in store.0.send_batch(messages).await.map_err(failed)? {
                     outcome.map_err(failed)?;
                 }
                 Ok(())
             }
-            Kind::Endpoint(queue) => queue.send(body, count).await,
+            Kind::Endpoint(queue) => queue.send(&bodies).await,
         }
     }
 
-    /// Receives up to so many messages; their receipts.
-    pub async fn receive(&self, max: usize) -> Result<Vec<String>, Failure> {
+    /// Receives up to so many messages; their receipts and bodies.
+    pub async fn receive(&self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
         match &self.kind {
             Kind::Store(store) => {
                 let got = store.0.receive(&Receive::up_to(max)).await.map_err(failed)?;
-                Ok(got.into_iter().map(|message| message.receipt.to_string()).collect())
+                Ok(got.into_iter().map(|one| (one.receipt.to_string(), one.body)).collect())
             }
             Kind::Endpoint(queue) => queue.receive(max).await,
         }

@@ -1,8 +1,10 @@
 //! `millpond bench`: load against a store, or against any endpoint that speaks the SQS protocol.
 
+mod bodies;
 mod load;
 mod report;
 mod sqs;
+mod usage;
 mod work;
 
 use std::sync::Arc;
@@ -50,6 +52,15 @@ pub struct BenchArgs {
     /// Messages in each request.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=10))]
     batch: u8,
+
+    /// Messages that wait in the queue all the while, sent before the work is measured. Default: for receive, as many as
+    /// are received; none for others.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    backlog: Option<u64>,
+
+    /// The endpoint's process on this machine: shows what it and its children use while the work is measured (Linux).
+    #[arg(long, value_name = "PID", requires = "endpoint")]
+    process: Option<u32>,
 
     /// The queue; without it, one of a name that is not in use.
     #[arg(long)]
@@ -104,6 +115,8 @@ pub async fn run(args: BenchArgs) -> Result<(), Failure> {
         concurrency: usize::from(args.concurrency),
         bytes: usize::try_from(args.bytes).unwrap_or(usize::MAX),
         batch: usize::from(args.batch),
+        backlog: args.backlog,
+        process: args.process,
     };
     let measured = Box::pin(measure(&load, &plan)).await;
     let place = load.place().to_owned();

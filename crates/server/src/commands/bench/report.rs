@@ -4,8 +4,9 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::super::door::set;
+use super::super::door::{field, set};
 use super::super::output::{Column, Output, Show, print_text};
+use super::usage::Usage;
 use super::work::{Measured, Plan};
 
 /// Which percentiles are shown.
@@ -23,7 +24,7 @@ pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Resu
         .collect();
     let seconds = measured.elapsed.as_secs_f64();
     let rate = rate(measured);
-    let answer = json!({
+    let mut answer = json!({
         "place": place,
         "workload": plan.workload.text(),
         "messages": measured.messages,
@@ -32,8 +33,14 @@ pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Resu
         "concurrency": plan.concurrency,
         "seconds": seconds,
         "messages_per_second": rate,
+        "again": measured.again,
         "requests": requests,
     });
+    for (name, used) in [("client", measured.own), ("server", measured.process)] {
+        if let Some(used) = used {
+            set(&mut answer, name, usage(used, measured.messages));
+        }
+    }
     if out.is_json() {
         return out.document(&answer);
     }
@@ -45,6 +52,14 @@ pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Resu
         plan.batch,
         plan.concurrency,
     ))?;
+    if measured.again > 0 {
+        print_text(&format!("{} messages came more than once\n\n", measured.again))?;
+    }
+    if let Some(used) = measured.process {
+        let each = usage(used, measured.messages);
+        let (cpu, written) = (field(&each, "cpu_micros_each"), field(&each, "written_bytes_each"));
+        print_text(&format!("the server used {cpu} µs and wrote {written} bytes a message\n\n"))?;
+    }
     let columns: &[Column] = &[
         ("REQUEST", "request", Show::Plain),
         ("COUNT", "count", Show::Number),
@@ -55,6 +70,19 @@ pub fn print(out: Output, place: &str, plan: &Plan, measured: &Measured) -> Resu
         ("MAX ms", "max_ms", Show::Number),
     ];
     out.list(columns, &requests)
+}
+
+/// What was used, in all and for each message.
+#[expect(clippy::cast_precision_loss, reason = "figures for people to read")]
+fn usage(used: Usage, messages: u64) -> Value {
+    let messages = messages.max(1) as f64;
+    let micros = used.cpu.as_secs_f64() * 1e6 / messages;
+    json!({
+        "cpu_seconds": used.cpu.as_secs_f64(),
+        "cpu_micros_each": (micros * 10.0).round() / 10.0,
+        "written_bytes": used.written,
+        "written_bytes_each": (used.written as f64 / messages).round(),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]

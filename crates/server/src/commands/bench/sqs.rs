@@ -35,28 +35,31 @@ impl SqsQueue {
         Ok(queue)
     }
 
-    /// Sends messages with the same body.
-    pub async fn send(&self, body: &Bytes, count: usize) -> Result<(), Failure> {
-        let body = String::from_utf8_lossy(body);
-        if count == 1 {
-            let ask = json!({ "QueueUrl": self.url, "MessageBody": body });
+    /// Sends messages.
+    pub async fn send(&self, bodies: &[Vec<u8>]) -> Result<(), Failure> {
+        if let [body] = bodies {
+            let ask = json!({ "QueueUrl": self.url, "MessageBody": String::from_utf8_lossy(body) });
             self.call("SendMessage", &ask).await?;
             return Ok(());
         }
-        let entry = |id: usize| json!({ "Id": id.to_string(), "MessageBody": body });
-        let entries: Vec<Value> = (0..count).map(entry).collect();
-        self.batch("SendMessageBatch", entries).await
+        let entry = |(id, body)| {
+            let id: usize = id;
+            let body: &Vec<u8> = body;
+            json!({ "Id": id.to_string(), "MessageBody": String::from_utf8_lossy(body) })
+        };
+        self.batch("SendMessageBatch", bodies.iter().enumerate().map(entry).collect()).await
     }
 
-    /// Receives messages; their receipts.
-    pub async fn receive(&self, max: usize) -> Result<Vec<String>, Failure> {
+    /// Receives messages; their receipts and bodies.
+    pub async fn receive(&self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
         let ask = json!({ "QueueUrl": self.url, "MaxNumberOfMessages": max });
         let answer = self.call("ReceiveMessage", &ask).await?;
         let messages = field(&answer, "Messages").as_array().into_iter().flatten();
-        Ok(messages
-            .filter_map(|one| field(one, "ReceiptHandle").as_str())
-            .map(str::to_owned)
-            .collect())
+        let text = |one: &Value, name| field(one, name).as_str().map(str::to_owned);
+        messages
+            .map(|one| Some((text(one, "ReceiptHandle")?, Bytes::from(text(one, "Body")?))))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| strange("ReceiveMessage", &answer))
     }
 
     /// Deletes messages.
@@ -80,11 +83,12 @@ impl SqsQueue {
     }
 
     async fn batch(&self, action: &str, entries: Vec<Value>) -> Result<(), Failure> {
+        let count = entries.len();
         let answer =
             self.call(action, &json!({ "QueueUrl": self.url, "Entries": entries })).await?;
-        match field(&answer, "Failed").as_array() {
-            Some(failed) if !failed.is_empty() => Err(strange(action, &answer)),
-            _ => Ok(()),
+        match field(&answer, "Successful").as_array() {
+            Some(successful) if successful.len() == count => Ok(()),
+            _ => Err(strange(action, &answer)),
         }
     }
 

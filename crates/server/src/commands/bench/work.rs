@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
 use super::super::Failure;
 use super::super::progress::Progress;
 use super::Workload;
+use super::bodies::{Bodies, Came};
 use super::load::Load;
+use super::usage::Usage;
 
 /// Longest latency that is told apart: what takes longer is counted as this.
 const LATENCY_MAX: Duration = Duration::from_secs(600);
@@ -38,6 +39,22 @@ pub struct Plan {
     pub bytes: usize,
     /// Messages in each request.
     pub batch: usize,
+    /// Messages that wait all the while.
+    pub backlog: Option<u64>,
+    /// The process of the endpoint.
+    pub process: Option<u32>,
+}
+
+impl Plan {
+    /// Messages that are sent before the work is measured.
+    fn fill(&self) -> u64 {
+        let (needed, backlog) = match self.workload {
+            Workload::Send | Workload::Cycle => (0, 0),
+            Workload::Receive => (self.messages, self.messages),
+            Workload::Drain => (self.messages, 0),
+        };
+        self.backlog.unwrap_or(backlog).saturating_add(needed)
+    }
 }
 
 /// What was measured.
@@ -49,6 +66,12 @@ pub struct Measured {
     pub elapsed: Duration,
     /// Latencies of requests, in microseconds.
     pub latencies: Latencies,
+    /// Messages that came more than once.
+    pub again: u64,
+    /// What this process used.
+    pub own: Option<Usage>,
+    /// What the process of the endpoint used.
+    pub process: Option<Usage>,
 }
 
 /// Latencies by what was asked for, in microseconds.
@@ -90,7 +113,7 @@ struct Caller {
     /// Messages that are left to take on.
     left: Arc<AtomicU64>,
     progress: Arc<Progress>,
-    body: Bytes,
+    bodies: Arc<Bodies>,
     latencies: Latencies,
     done: u64,
 }
@@ -112,26 +135,32 @@ impl Caller {
 
     async fn send(&mut self, count: usize) -> Result<(), Failure> {
         let clock = self.load.environment.clock.clone();
+        let bodies = (0..count).map(|_| self.bodies.next()).collect();
         let began = clock.monotonic();
-        self.load.send(&self.body, count).await?;
+        self.load.send(bodies).await?;
         record(&mut self.latencies.send, clock.monotonic().since(began));
         Ok(())
     }
 
-    /// Receives and deletes: how many.
-    async fn consume(&mut self, max: usize) -> Result<usize, Failure> {
+    /// Receives and deletes: how many that were not here before, and whether there were any.
+    async fn consume(&mut self, max: usize) -> Result<Option<usize>, Failure> {
         let clock = self.load.environment.clock.clone();
         let began = clock.monotonic();
-        let receipts = self.load.receive(max).await?;
+        let messages = self.load.receive(max).await?;
         let received = clock.monotonic();
-        let count = receipts.len();
-        if count == 0 {
-            return Ok(0);
+        if messages.is_empty() {
+            return Ok(None);
         }
         record(&mut self.latencies.receive, received.since(began));
+        let (mut receipts, mut count) = (Vec::with_capacity(messages.len()), 0);
+        for (receipt, body) in messages {
+            let came = self.bodies.came(&body).map_err(Failure::Broken)?;
+            count += usize::from(came == Came::New);
+            receipts.push(receipt);
+        }
         self.load.delete(receipts).await?;
         record(&mut self.latencies.delete, clock.monotonic().since(received));
-        Ok(count)
+        Ok(Some(count))
     }
 
     async fn run(mut self) -> Result<(Latencies, u64), Failure> {
@@ -152,14 +181,14 @@ impl Caller {
             let mut owed = count;
             while owed > 0 {
                 match self.consume(owed).await? {
-                    0 => {
+                    None => {
                         empty += 1;
                         if empty > EMPTY_MAX {
                             return Err(Failure::Broken(format!("{owed} messages do not come")));
                         }
                         self.load.environment.clock.sleep(EMPTY_PAUSE).await;
                     }
-                    some => {
+                    Some(some) => {
                         empty = 0;
                         owed -= some.min(owed);
                         self.finished(some);
@@ -178,20 +207,21 @@ fn record(histogram: &mut Histogram<u64>, latency: Duration) {
 async fn run(
     load: &Arc<Load>,
     plan: &Plan,
-    messages: u64,
-    what: &'static str,
+    bodies: &Arc<Bodies>,
+    (messages, what): (u64, &'static str),
 ) -> Result<Measured, Failure> {
     let left = Arc::new(AtomicU64::new(messages));
     let progress = Arc::new(Progress::start(what, Some(messages)));
-    let body = Bytes::from(vec![b'x'; plan.bytes]);
     let clock = load.environment.clock.clone();
+    let used = || (Usage::own(), plan.process.and_then(Usage::of));
+    let before = used();
     let began = clock.monotonic();
     // Each is a task of its own, so that they use all cores.
     let mut callers = JoinSet::new();
     for _ in 0..plan.concurrency {
         let (load, left, progress) = (Arc::clone(load), Arc::clone(&left), Arc::clone(&progress));
-        let (plan, body, latencies) = (plan.clone(), body.clone(), Latencies::new());
-        callers.spawn(Caller { load, plan, left, progress, body, latencies, done: 0 }.run());
+        let (plan, bodies, latencies) = (plan.clone(), Arc::clone(bodies), Latencies::new());
+        callers.spawn(Caller { load, plan, left, progress, bodies, latencies, done: 0 }.run());
     }
     let (mut latencies, mut done) = (Latencies::new(), 0);
     while let Some(ended) = callers.join_next().await {
@@ -208,19 +238,28 @@ async fn run(
         }
     }
     let elapsed = clock.monotonic().since(began);
-    Ok(Measured { messages: done, elapsed, latencies })
+    let after = used();
+    let since = |after: Option<Usage>, before| Some(after?.since(before?));
+    Ok(Measured {
+        messages: done,
+        elapsed,
+        latencies,
+        again: bodies.again(),
+        own: since(after.0, before.0),
+        process: since(after.1, before.1),
+    })
 }
 
 /// Fills the queue if need be, and runs the workload.
 pub async fn measure(load: &Arc<Load>, plan: &Plan) -> Result<Measured, Failure> {
-    let fill = match plan.workload {
-        Workload::Send | Workload::Cycle => 0,
-        Workload::Receive => plan.messages.saturating_mul(2),
-        Workload::Drain => plan.messages,
-    };
+    let fill = plan.fill();
+    let tag = load.environment.rng.next_u64() >> 32;
+    let most = fill.saturating_add(plan.messages);
+    let bodies = Bodies::new(plan.bytes, most, u32::try_from(tag).unwrap_or_default());
+    let bodies = Arc::new(bodies);
     if fill > 0 {
         let filling = Plan { workload: Workload::Send, batch: FILL_EACH, ..plan.clone() };
-        Box::pin(run(load, &filling, fill, "fill")).await?;
+        Box::pin(run(load, &filling, &bodies, (fill, "fill"))).await?;
     }
-    Box::pin(run(load, plan, plan.messages, plan.workload.text())).await
+    Box::pin(run(load, plan, &bodies, (plan.messages, plan.workload.text()))).await
 }
