@@ -312,8 +312,14 @@ impl Sequence {
                 }
                 // Nothing there, but a mark: what is marked has been appended before.
                 None if append.is_marked_by(&error) => return Err(error.into()),
-                // Nothing there: the refusal was not about the row. An open attempt stays open.
-                None => self.tail.forget(),
+                // Nothing there: the refusal was not about the row. An open attempt stays open, also one that was only
+                // open within the request.
+                None => {
+                    if matches!(&error, StoreError::Conflict(found) if found.after_unknown()) {
+                        append.open_attempt.get_or_insert(attempt);
+                    }
+                    self.tail.forget();
+                }
             }
         }
         let error = StoreError::Throttled {

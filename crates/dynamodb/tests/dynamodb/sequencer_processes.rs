@@ -57,7 +57,7 @@ async fn four_processes_announce_each_number_once() {
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
             std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "writer", "--ignored", "--nocapture"])
+                .args(["--exact", "sequencer_processes::writer", "--ignored", "--nocapture"])
                 .env(ENDPOINT, engine.endpoint())
                 .env(WRITER, writer.to_string())
                 .stdout(Stdio::piped())

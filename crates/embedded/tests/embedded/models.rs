@@ -81,17 +81,17 @@ fn queue(runner: &mut TestRunner, seed: u64, faults: bool) -> History {
 
 #[test]
 fn queues() {
-    Part { name: "queues", share: 25 }.run(|runner, seed| queue(runner, seed, false));
+    Part { name: "queues", share: 15 }.run(|runner, seed| queue(runner, seed, false));
 }
 
 #[test]
 fn queues_under_faults() {
-    Part { name: "queues under faults", share: 20 }.run(|runner, seed| queue(runner, seed, true));
+    Part { name: "queues under faults", share: 10 }.run(|runner, seed| queue(runner, seed, true));
 }
 
 #[test]
 fn logs() {
-    Part { name: "logs", share: 20 }.run(|runner, seed| {
+    Part { name: "logs", share: 10 }.run(|runner, seed| {
         let operations = draw(runner, &log_model::operations(HISTORY_MAX));
         let count = operations.len() as u64;
         let check = async move {
@@ -104,7 +104,7 @@ fn logs() {
 
 #[test]
 fn sequencers() {
-    Part { name: "sequencers", share: 15 }.run(|runner, seed| {
+    Part { name: "sequencers", share: 20 }.run(|runner, seed| {
         let operations = draw(runner, &sequencer_model::operations(HISTORY_MAX));
         let count = operations.len() as u64;
         let check =
@@ -115,7 +115,7 @@ fn sequencers() {
 
 #[test]
 fn stores() {
-    Part { name: "stores", share: 10 }.run(|runner, _| {
+    Part { name: "stores", share: 30 }.run(|runner, _| {
         let operations = draw(runner, &store_model::operations(HISTORY_MAX));
         let count = operations.len() as u64;
         let check = async move { store_model::check(&unsynced().await, operations).await };
@@ -125,7 +125,7 @@ fn stores() {
 
 #[test]
 fn lanes() {
-    Part { name: "lanes", share: 5 }.run(|runner, _| {
+    Part { name: "lanes", share: 10 }.run(|runner, _| {
         let operations = draw(runner, &lane_model::operations(HISTORY_MAX));
         let count = operations.len() as u64;
         let check = async move { lane_model::check(&unsynced().await, operations).await };

@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use futures::future::select_all;
 use millpond_lanes::Lane as _;
 use millpond_store::{ChangeHint, Monotonic};
-use tokio::sync::watch;
+use tokio::sync::{MutexGuard, watch};
 
 use super::consumer::{Assignment, Consumer};
 use crate::error::{LogError, Result};
@@ -83,9 +83,41 @@ pub struct Pulled {
 pub struct Puller {
     consumer: Consumer,
     state: tokio::sync::Mutex<State>,
-    /// Raised by each pull, so that an older one that still waits ends.
-    calls: watch::Sender<u64>,
+    /// So that a pull that waits for records ends when another one comes.
+    wanted: watch::Sender<Wanted>,
     asked: Mutex<Monotonic>,
+}
+
+/// Who wants a pull that waits for records to end.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    /// How often it was said.
+    interrupts: u64,
+    /// Calls that wait for the state.
+    turns: u64,
+}
+
+impl Wanted {
+    /// Whether a pull that began when there were so many interrupts should end.
+    const fn by_another(self, interrupts: u64) -> bool {
+        self.turns > 0 || self.interrupts != interrupts
+    }
+}
+
+/// A call that waits for the state, for as long as this lives.
+struct Turn<'a>(&'a watch::Sender<Wanted>);
+
+impl<'a> Turn<'a> {
+    fn new(wanted: &'a watch::Sender<Wanted>) -> Self {
+        wanted.send_modify(|wanted| wanted.turns += 1);
+        Self(wanted)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|wanted| wanted.turns -= 1);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -106,7 +138,7 @@ impl Puller {
     #[must_use]
     pub fn new(consumer: Consumer) -> Self {
         let asked = Mutex::new(consumer.0.now());
-        Self { consumer, state: Default::default(), calls: watch::Sender::new(0), asked }
+        Self { consumer, state: Default::default(), wanted: watch::Sender::default(), asked }
     }
 
     /// The worker's id.
@@ -139,8 +171,8 @@ impl Puller {
             let problem = format!("is {}: up to {READ_RECORDS_MAX}", pull.max);
             return Err(LogError::invalid("max", problem));
         }
-        let call = self.next_call();
-        let mut state = self.state.lock().await;
+        let interrupts = self.wanted.borrow().interrupts;
+        let mut state = self.turn().await;
         let began = self.consumer.0.now();
         self.keep(&mut state).await?;
         if pull.max == 0 {
@@ -158,10 +190,11 @@ impl Puller {
             let hints = self.hints(&state).await?;
             let batches = self.read(&mut state, pull.max).await?;
             let left = pull.wait.saturating_sub(self.consumer.0.now().since(began));
-            if !batches.is_empty() || left.is_zero() || *self.calls.borrow() != call {
+            if !batches.is_empty() || left.is_zero() || self.wanted.borrow().by_another(interrupts)
+            {
                 break batches;
             }
-            self.idle(hints, left, call).await;
+            self.idle(hints, left, interrupts).await;
             self.keep(&mut state).await?;
         };
         state.answers += 1;
@@ -187,7 +220,7 @@ impl Puller {
 
     /// Ends a pull that waits, with nothing.
     pub fn interrupt(&self) {
-        self.next_call();
+        self.wanted.send_modify(|wanted| wanted.interrupts += 1);
     }
 
     /// Gives everything up and leaves the group. A pull that waits ends with nothing.
@@ -195,18 +228,14 @@ impl Puller {
     /// # Errors
     /// As [`Consumer::leave`].
     pub async fn leave(&self) -> Result<()> {
-        self.interrupt();
-        let _state = self.state.lock().await;
+        let _state = self.turn().await;
         self.consumer.clone().leave().await
     }
 
-    fn next_call(&self) -> u64 {
-        let mut call = 0;
-        self.calls.send_modify(|calls| {
-            *calls += 1;
-            call = *calls;
-        });
-        call
+    /// The state. Whoever waits for records with it ends, and lets this call have it.
+    async fn turn(&self) -> MutexGuard<'_, State> {
+        let _waiting = Turn::new(&self.wanted);
+        self.state.lock().await
     }
 
     fn note_life(&self) {
@@ -304,7 +333,7 @@ impl Puller {
     }
 
     /// Waits until something may have changed.
-    async fn idle(&self, mut hints: Vec<ChangeHint>, left: Duration, call: u64) {
+    async fn idle(&self, mut hints: Vec<ChangeHint>, left: Duration, interrupts: u64) {
         let wait = left.min(IDLE_WAIT_MAX).min(self.consumer.beat_interval());
         let changed = async {
             if hints.is_empty() {
@@ -312,11 +341,11 @@ impl Puller {
             }
             select_all(hints.iter_mut().map(|hint| hint.wait().boxed())).await;
         };
-        let mut calls = self.calls.subscribe();
+        let mut wanted = self.wanted.subscribe();
         tokio::select! {
             biased;
             // The sender is here, so that the wait cannot fail.
-            _ = calls.wait_for(|calls| *calls != call) => {}
+            _ = wanted.wait_for(|wanted| wanted.by_another(interrupts)) => {}
             () = changed => {}
             () = self.consumer.0.environment().clock.sleep(wait) => {}
         }

@@ -14,7 +14,7 @@ use crate::item::Item;
 use crate::key::{Key, Partition};
 use crate::query::{Page, Query};
 use crate::store::{Profile, Store};
-use crate::write::{Write, check_each, check_group};
+use crate::write::{Change, Expect, Write, check_each, check_group};
 
 /// What goes wrong with one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +130,24 @@ impl<S: Store> Faulty<S> {
         fault
     }
 
+    /// The conflict that these writes, one group, could end with: none when they have been applied before, which a store
+    /// knows (clause 8 of the contract), or when they expect nothing.
+    async fn refuse(&self, writes: &[Write]) -> Result<Option<StoreError>> {
+        let mut refused = None;
+        for write in writes {
+            let current = self.inner.get(&write.key).await?;
+            if let (Change::Put { version, .. }, Some(item)) = (&write.change, &current)
+                && item.version == *version
+            {
+                return Ok(None);
+            }
+            if refused.is_none() && write.expect != Expect::Any {
+                refused = Some(StoreError::conflict(write.key.clone(), current));
+            }
+        }
+        Ok(refused)
+    }
+
     async fn fail_read(&self) -> Result<()> {
         match self.next_fault().await {
             None => Ok(()),
@@ -189,10 +207,10 @@ impl<S: Store> Store for Faulty<S> {
     async fn write(&self, write: Write) -> Result<()> {
         match self.next_fault().await {
             None | Some(Fault::Delay(_)) => self.inner.write(write).await,
-            Some(Fault::Conflict) => {
-                let current = self.inner.get(&write.key).await?;
-                Err(StoreError::conflict(write.key, current))
-            }
+            Some(Fault::Conflict) => match self.refuse(std::slice::from_ref(&write)).await? {
+                Some(conflict) => Err(conflict),
+                None => self.inner.write(write).await,
+            },
             Some(Fault::Definite) => Err(failed("write")),
             Some(Fault::Throttle) => Err(throttled("write")),
             Some(Fault::UnknownBefore) => Err(unknown("write")),
@@ -205,18 +223,16 @@ impl<S: Store> Store for Faulty<S> {
 
     async fn write_all(&self, writes: Vec<Write>) -> Result<()> {
         check_group(&writes)?;
-        match (self.next_fault().await, writes.first()) {
-            (None | Some(Fault::Delay(_)), _) | (Some(Fault::Conflict), None) => {
-                self.inner.write_all(writes).await
-            }
-            (Some(Fault::Conflict), Some(first)) => {
-                let current = self.inner.get(&first.key).await?;
-                Err(StoreError::conflict(first.key.clone(), current))
-            }
-            (Some(Fault::Definite), _) => Err(failed("write_all")),
-            (Some(Fault::Throttle), _) => Err(throttled("write_all")),
-            (Some(Fault::UnknownBefore), _) => Err(unknown("write_all")),
-            (Some(Fault::UnknownAfter), _) => {
+        match self.next_fault().await {
+            None | Some(Fault::Delay(_)) => self.inner.write_all(writes).await,
+            Some(Fault::Conflict) => match self.refuse(&writes).await? {
+                Some(conflict) => Err(conflict),
+                None => self.inner.write_all(writes).await,
+            },
+            Some(Fault::Definite) => Err(failed("write_all")),
+            Some(Fault::Throttle) => Err(throttled("write_all")),
+            Some(Fault::UnknownBefore) => Err(unknown("write_all")),
+            Some(Fault::UnknownAfter) => {
                 self.inner.write_all(writes).await?;
                 Err(unknown("write_all"))
             }
@@ -231,8 +247,10 @@ impl<S: Store> Store for Faulty<S> {
             Some(Fault::Conflict) => {
                 let mut outcomes = Vec::with_capacity(writes.len());
                 for write in writes {
-                    let current = self.inner.get(&write.key).await?;
-                    outcomes.push(Err(StoreError::conflict(write.key, current)));
+                    outcomes.push(match self.refuse(std::slice::from_ref(&write)).await? {
+                        Some(conflict) => Err(conflict),
+                        None => self.inner.write(write).await,
+                    });
                 }
                 Ok(outcomes)
             }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use millpond_consumer::sink::{LogSink, QueueSink};
 use millpond_consumer::{Consumer, Message, Outcome, StoreState};
+use millpond_store::Environment;
 use serde_json::{Value, json};
 
 use super::{World, failure, world};
@@ -43,7 +44,9 @@ async fn consumed(into_queue: bool) -> World {
     let world = world();
     let ground = world.api.ground().clone();
     let state = StoreState::new(Arc::clone(&ground.store), &ground.environment);
-    let builder = Consumer::builder("billing").environment(&ground.environment).state(state);
+    // A consumer sleeps beside its handlers, and the world's clock lets every sleep end at once.
+    let environment = Environment::system();
+    let builder = Consumer::builder("billing").environment(&environment).state(state);
     let builder = builder.one("judge", judge).attempts(5);
     let builder = if into_queue {
         world.put("/v1/queues/dead", json!({})).await;
@@ -53,7 +56,7 @@ async fn consumed(into_queue: bool) -> World {
         builder.dead_letters(LogSink::new(world.api.handles().topic("dead").await.unwrap()))
     };
     let consumer = builder.build().unwrap();
-    let deadline = ground.environment.now().plus(Duration::from_secs(30));
+    let deadline = environment.now().plus(Duration::from_secs(30));
     consumer.handle(&event(&["good", "bad", "bad", "late", "late"]), deadline).await.unwrap();
     world
 }
