@@ -18,10 +18,6 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use crate::cli::{Cli, Command, ConfigCommand};
 use crate::config::{Config, ConfigError, ServeFlags};
 
-/// Requests make and drop many small things on all threads; this is where the system's allocator is slow.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
