@@ -78,3 +78,13 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn every_command_can_be_parsed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::on_demand::{self, OnDemand, Running, Start};
+use crate::on_demand::{OnDemand, Running, Start, What};
 use crate::package_tools::python;
 use crate::report::Outcome;
 use crate::test::count::Counts;
@@ -32,7 +32,7 @@ const MOTO: OnDemand = OnDemand { variable: "MILLPOND_MOTO", fetch, start };
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    what: on_demand::Args,
+    what: What,
 }
 
 /// Does what the arguments ask; `false` when the command that was run failed.

@@ -17,7 +17,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// What to do with a server.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct What {
     /// Only fetch what is needed, start nothing.
     #[arg(long, conflicts_with = "run")]
     fetch: bool,
@@ -40,7 +40,7 @@ pub(crate) struct OnDemand {
 
 impl OnDemand {
     /// Does what the arguments ask; `false` when the command that was run failed.
-    pub(crate) fn run(&self, workspace: &Workspace, args: &Args) -> Result<bool> {
+    pub(crate) fn run(&self, workspace: &Workspace, args: &What) -> Result<bool> {
         if args.fetch {
             println!("{}", (self.fetch)(workspace)?);
             return Ok(true);

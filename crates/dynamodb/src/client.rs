@@ -11,6 +11,9 @@ use millpond_store::{Result, StoreError};
 
 use crate::config::DynamoDbConfig;
 
+/// Where the SDK looks for the address of DynamoDB.
+const ENDPOINT_VARIABLES: [&str; 2] = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"];
+
 /// Makes the client. The table is not asked for anything; finding the region may ask the machine's metadata
 /// service when nothing else names one.
 pub(crate) async fn connect(config: &DynamoDbConfig) -> Result<Client> {
@@ -28,8 +31,9 @@ pub(crate) async fn connect(config: &DynamoDbConfig) -> Result<Client> {
         // sees every request.
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts);
-    if let Some(endpoint) = &config.endpoint {
-        loader = loader.endpoint_url(endpoint);
+    match &config.endpoint {
+        Some(endpoint) => loader = loader.endpoint_url(endpoint),
+        None => check_environment()?,
     }
     if let Some(region) = &config.region {
         loader = loader.region(Region::new(region.clone()));
@@ -51,4 +55,16 @@ pub(crate) async fn connect(config: &DynamoDbConfig) -> Result<Client> {
         ));
     }
     Ok(Client::new(&sdk))
+}
+
+/// At an address that is empty the SDK panics.
+fn check_environment() -> Result<()> {
+    let is_empty = |name: &&&str| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    match ENDPOINT_VARIABLES.iter().find(is_empty) {
+        None => Ok(()),
+        Some(name) => Err(StoreError::misconfigured(
+            format!("{name} is empty"),
+            "set it to an address, such as http://127.0.0.1:8000, or unset it",
+        )),
+    }
 }

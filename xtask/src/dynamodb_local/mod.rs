@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use anyhow::{Result, bail};
 
 use self::fetch::{SOURCES, Source};
-use crate::on_demand::{self, OnDemand, Running, Start};
+use crate::on_demand::{OnDemand, Running, Start, What};
 use crate::report::Outcome;
 use crate::test::count::Counts;
 use crate::workspace::Workspace;
@@ -26,7 +26,7 @@ const DYNAMODB_LOCAL: OnDemand = OnDemand { variable: "MILLPOND_DYNAMODB_LOCAL",
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    what: on_demand::Args,
+    what: What,
 }
 
 /// Does what the arguments ask; `false` when the command that was run failed.

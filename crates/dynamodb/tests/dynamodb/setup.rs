@@ -17,13 +17,15 @@ fn ran_again(test: &str, environment: &[(&str, &str)]) -> bool {
         return false;
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("setup::{test}"), "--nocapture"])
         .env_clear()
         .envs([(AGAIN, "1"), ("AWS_EC2_METADATA_DISABLED", "true"), ("HOME", "nowhere")])
         .envs(environment.iter().copied())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "the test did not run: {said}");
     true
 }
 
@@ -49,6 +51,17 @@ async fn a_missing_region_is_named() {
     let config = DynamoDbConfig::new("things").unwrap().credentials("test", "test");
     let error = DynamoDbStore::open(config, &Environment::system()).await.unwrap_err().to_string();
     assert!(error.contains("no region") && error.contains("AWS_REGION"), "{error}");
+}
+
+#[tokio::test]
+async fn an_empty_endpoint_is_named() {
+    let found = [("AWS_ENDPOINT_URL", ""), ("AWS_REGION", "eu-central-1")];
+    if ran_again("an_empty_endpoint_is_named", &found) {
+        return;
+    }
+    let config = DynamoDbConfig::new("things").unwrap().credentials("test", "test");
+    let error = DynamoDbStore::open(config, &Environment::system()).await.unwrap_err().to_string();
+    assert!(error.contains("AWS_ENDPOINT_URL is empty"), "{error}");
 }
 
 #[tokio::test]
