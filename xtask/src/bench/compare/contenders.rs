@@ -123,6 +123,6 @@ pub(super) const NOT_COMPARED: &[(&str, &str)] = &[
     ("smoothmq", "the Go module proxy does not offer its module"),
     (
         "localstack",
-        "its Python package starts a container; the runtime alone, localstack-core, finds no plugins and ends",
+        "it does not start from its Python package alone: localstack-core finds no plugins and ends",
     ),
 ];
