@@ -200,13 +200,13 @@ impl Rows {
         Ok(SegmentPage { segments, first, last, next: page.next.map(Scan) })
     }
 
-    /// The last row before `end`, or of all, husks included.
     /// Whether an append's cargo would travel outside its row.
     pub fn needs_room(&self, append: &Append) -> Result<bool> {
         let (_, placement) = self.row_of(append, Place::Number(u64::MAX))?;
         Ok(placement != Placement::Inline)
     }
 
+    /// The last row before `end`, or of all, husks included.
     pub(crate) async fn last_row(&self, end: Option<Place>) -> Result<Option<Row>> {
         let mut scan = self.scan()?.reverse().limit(1);
         if let Some(end) = end {

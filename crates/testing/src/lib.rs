@@ -40,6 +40,7 @@ pub mod queue_operations;
 pub mod queue_runs;
 pub mod queue_suite;
 pub mod queue_worker_suite;
+mod real_waits;
 pub mod sequencer_faults;
 pub mod sequencer_model;
 pub mod sequencer_suite;
@@ -48,4 +49,5 @@ mod subject;
 mod sweep;
 
 pub use pace::{Watched, in_virtual_time};
+pub use real_waits::with_real_waits;
 pub use subject::{Subject, bounded};

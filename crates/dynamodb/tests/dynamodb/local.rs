@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::support::world::with_real_waits;
 use millpond_dynamodb::{DynamoDbStore, Role, TableOptions};
 use millpond_store::{Attributes, Environment, Expect, Operation, Store as _, Write};
-use millpond_testing::{Subject, lane_suite, store_conformance, store_model};
+use millpond_testing::{Subject, lane_suite, store_conformance, store_model, with_real_waits};
 use proptest::prelude::{ProptestConfig, proptest};
 
 const ENDPOINT: &str = "MILLPOND_DYNAMODB_LOCAL";

@@ -2,13 +2,11 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use millpond_dynamodb::{DynamoDbConfig, DynamoDbStore, TableOptions};
 use millpond_embedded::{Durability, EmbeddedStore, Maintenance, Options};
-use millpond_store::{Clock, Environment, MemoryStore, Monotonic, Store, SystemClock, Timestamp};
-use millpond_testing::Watched;
+use millpond_store::{Environment, MemoryStore, Store};
+use millpond_testing::{Watched, with_real_waits};
 
 /// Names the store.
 pub const VARIABLE: &str = "MILLPOND_SQS_TEST_STORE";
@@ -81,31 +79,8 @@ async fn over_http(environment: &Environment) -> DynamoDbStore {
         .endpoint(&endpoint)
         .region("eu-central-1")
         .credentials("test", "test");
-    let clock = HalfVirtual { wall: Arc::clone(&environment.clock), machine: SystemClock::new() };
-    let environment = Environment { clock: Arc::new(clock), rng: Arc::clone(&environment.rng) };
+    let environment = with_real_waits(environment);
     let store = DynamoDbStore::open(config, &environment).await.unwrap();
     store.admin().create_table(TableOptions::default()).await.unwrap();
     store
-}
-
-/// The time of day is the test's to set, but a wait for the engine is a real one.
-#[derive(Debug)]
-struct HalfVirtual {
-    wall: Arc<dyn Clock>,
-    machine: SystemClock,
-}
-
-#[async_trait]
-impl Clock for HalfVirtual {
-    fn now(&self) -> Timestamp {
-        self.wall.now()
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        self.machine.monotonic()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        self.machine.sleep(duration).await;
-    }
 }
