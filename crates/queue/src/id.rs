@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use millpond_lanes::Place;
-use millpond_store::UniqueId;
+use millpond_store::{UniqueId, hex};
 
 use crate::error::QueueError;
 
@@ -35,14 +35,29 @@ impl MessageId {
         };
         Self { lane, place }
     }
+
+    /// Adds the id to a text. Every message gets its name by this, so that it goes without the machinery of formats.
+    pub(crate) fn write(&self, out: &mut String) {
+        match self.place {
+            MessagePlace::Slot(id, slot) => {
+                hex::push(out, id.as_bytes());
+                out.push('-');
+                hex::push(out, &[self.lane, slot]);
+            }
+            MessagePlace::Number(number) => {
+                hex::push(out, &number.to_be_bytes());
+                out.push('-');
+                hex::push(out, &[self.lane]);
+            }
+        }
+    }
 }
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            MessagePlace::Slot(id, slot) => write!(f, "{id}-{:02x}{slot:02x}", self.lane),
-            MessagePlace::Number(number) => write!(f, "{number:016x}-{:02x}", self.lane),
-        }
+        let mut text = String::with_capacity(37);
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 

@@ -137,7 +137,7 @@ impl Queue {
         for id in clients {
             let client = Client { core: self.core.client(&id)? };
             client.core.remove_all().await?;
-            for key in [trigger_key(&client.core.prefix())?, self.core.client_key(&id)?] {
+            for key in [trigger_key(client.core.prefix())?, self.core.client_key(&id)?] {
                 self.core.root.store().write(Write::delete(key, Expect::Any)).await?;
             }
         }

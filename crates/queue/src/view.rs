@@ -8,12 +8,12 @@ use millpond_store::{Result, StoreError, Timestamp};
 use crate::config::QueueConfig;
 use crate::state::{self, Slot};
 
-/// A segment's messages, without their bodies.
+/// A segment's messages, without their bodies. Cheap to clone: what is the same in clones is shared.
 #[derive(Debug, Clone)]
 pub struct SegmentView {
     pub segment: Segment,
     index: Arc<Index>,
-    slots: Vec<Slot>,
+    slots: Arc<Vec<Slot>>,
     /// When its messages end, by the row and by the queue's retention.
     ends: Option<Timestamp>,
 }
@@ -24,9 +24,14 @@ impl SegmentView {
         let index = segment.index()?.ok_or_else(|| corrupt("its index is not in its row"))?;
         let slots = state::decode(&segment.state, segment.count, segment.appended)
             .ok_or_else(|| corrupt("its delivery state cannot be read"))?;
-        let kept = segment.appended.plus(config.retention);
-        let ends = Some(segment.ends.map_or(kept, |ends| ends.min(kept)));
-        Ok(Self { index: Arc::new(index), slots, ends, segment })
+        let ends = Some(ends_of(&segment, config));
+        Ok(Self { index: Arc::new(index), slots: Arc::new(slots), ends, segment })
+    }
+
+    /// The same segment in a queue that may have been changed since.
+    pub fn under(mut self, config: &QueueConfig) -> Self {
+        self.ends = Some(ends_of(&self.segment, config));
+        self
     }
 
     /// The same segment with the row as it was written just now.
@@ -47,7 +52,7 @@ impl SegmentView {
     }
 
     pub fn slot_mut(&mut self, at: usize) -> Option<&mut Slot> {
-        self.slots.get_mut(at)
+        Arc::make_mut(&mut self.slots).get_mut(at)
     }
 
     pub fn entry(&self, at: usize) -> Option<&Entry> {
@@ -61,7 +66,7 @@ impl SegmentView {
 
     /// Moves the end of a message's lease.
     pub fn renew(&mut self, at: usize, token: u64, until: Timestamp) {
-        if let Some(Slot::Leased { lease, .. }) = self.slots.get_mut(at)
+        if let Some(Slot::Leased { lease, .. }) = self.slot_mut(at)
             && lease.token == token
         {
             lease.until = until;
@@ -122,4 +127,10 @@ impl SegmentView {
         }
         (free, next)
     }
+}
+
+/// When a segment's messages end, by the row and by the queue's retention.
+fn ends_of(segment: &Segment, config: &QueueConfig) -> Timestamp {
+    let kept = segment.appended.plus(config.retention);
+    segment.ends.map_or(kept, |ends| ends.min(kept))
 }

@@ -56,7 +56,6 @@ mod attributes;
 mod call;
 mod error;
 mod flight;
-mod hex;
 mod keys;
 pub mod limits;
 mod live;

@@ -14,7 +14,7 @@ use crate::actions::{Action, CreateQueue, create_queue, run, set_queue_attribute
 use crate::call::{Call, Caller, base_url, denied};
 use crate::error::{Code, Failure, Result};
 use crate::maintenance;
-use crate::message::uuid;
+use crate::message::uuid_of;
 use crate::metrics::{Counted, SqsMetrics};
 use crate::moves::Moves;
 use crate::options::{AccountId, Region, SqsOptions};
@@ -155,7 +155,8 @@ impl Sqs {
     pub async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let inner = &self.inner;
         let environment = &inner.registry.ground.environment;
-        let request_id = uuid(&format!("{:016x}", environment.rng.next_u64()));
+        let [high, low] = [(); 2].map(|()| u128::from(environment.rng.next_u64()));
+        let request_id = uuid_of((high << 64) | low);
         let encoding = Encoding::of(&request);
         let incoming = Incoming::read(&request);
         let action = incoming.as_ref().map_or("Unknown", |incoming| incoming.action.name());

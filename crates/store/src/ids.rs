@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::hex;
 use crate::time::Timestamp;
 
 /// Sixteen bytes: 48 bits of milliseconds since 1970, then 80 random bits. Ids sort by time.
@@ -49,7 +50,7 @@ impl UniqueId {
 
 impl fmt::Display for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        f.write_str(&hex::of(&self.0))
     }
 }
 

@@ -45,6 +45,7 @@ mod backoff;
 mod clock;
 mod environment;
 mod error;
+pub mod hex;
 mod hints;
 mod ids;
 mod item;

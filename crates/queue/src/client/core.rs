@@ -47,6 +47,7 @@ pub struct ClientCore {
     /// Tells who waits that something was freed from here: the store's own hint may come before it is known here.
     pub(super) freed: tokio::sync::Notify,
     registered: OnceCell<()>,
+    prefix: String,
 }
 
 /// What is known of each lane.
@@ -82,6 +83,7 @@ impl ClientCore {
             time,
             counters,
             limiter: Limiter::new(&queue.root.ground, &prefix)?,
+            prefix,
             lanes: Mutex::new(Lanes { all, retention: config.retention }),
             views,
             edits: Mutex::default(),
@@ -98,8 +100,8 @@ impl ClientCore {
     }
 
     /// The beginning of all names that this client has in the store.
-    pub fn prefix(&self) -> String {
-        client_prefix(&self.queue, &self.id)
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     pub fn now(&self) -> Timestamp {
@@ -114,7 +116,7 @@ impl ClientCore {
     pub fn lanes(&self, config: &QueueConfig) -> Result<Arc<[QueueLane]>> {
         let mut lanes = lock(&self.lanes);
         if lanes.retention != config.retention {
-            lanes.all = open_lanes(&self.queue, &self.prefix(), config)?;
+            lanes.all = open_lanes(&self.queue, self.prefix(), config)?;
             lanes.retention = config.retention;
         }
         Ok(Arc::clone(&lanes.all))
@@ -217,7 +219,7 @@ impl Drop for ClientCore {
             std::mem::take(&mut self.own_row).into_inner().unwrap_or_else(PoisonError::into_inner);
         if !own_row.has_stored(&self.counters.totals()) {
             let counters = std::mem::take(&mut self.counters);
-            self.queue.root.keep_counts(&self.prefix(), counters, own_row);
+            self.queue.root.keep_counts(&self.prefix, counters, own_row);
         }
     }
 }

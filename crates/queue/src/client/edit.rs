@@ -110,14 +110,12 @@ impl Writer {
         let known = self.core.known(self.lane, self.place);
         let mut is_known_for_sure = known.is_none();
         let mut current = match known {
-            Some(view) => Some(view.segment),
-            None => lane.get(self.place).await?,
+            Some(view) => Some(view.under(&self.core.queue.known_config())),
+            None => self.view_of(lane.get(self.place).await?)?,
         };
         let mut conflict = None;
         for _ in 0..EDIT_CONFLICTS_MAX {
-            let config = self.core.queue.known_config();
-            let view = current.take().map(|segment| SegmentView::of(segment, &config));
-            let Some(mut view) = view.transpose()? else {
+            let Some(mut view) = current.take() else {
                 // What is finished stays so: nobody writes anything.
                 for each in pending.iter_mut() {
                     (each.change)(None);
@@ -130,7 +128,7 @@ impl Writer {
                 .fold(false, |changed, each| (each.change)(Some(&mut view)) | changed);
             if !changed && !is_known_for_sure {
                 // No write will tell whether what is remembered is still true: a refusal must not rest on it.
-                current = lane.get(self.place).await?;
+                current = self.view_of(lane.get(self.place).await?)?;
                 is_known_for_sure = true;
                 continue;
             }
@@ -141,11 +139,12 @@ impl Writer {
             match self.store(lane, &mut view).await {
                 Ok(open) => return Ok(open.then_some(view)),
                 Err(error) if error.is_conflict() => {
-                    current = match lane.current(&error)? {
+                    let segment = match lane.current(&error)? {
                         Some(segment) => Some(segment),
                         // Finished, or refused for another reason: only what is there can tell.
                         None => lane.get(self.place).await?,
                     };
+                    current = self.view_of(segment)?;
                     is_known_for_sure = true;
                     conflict = Some(error);
                 }
@@ -153,6 +152,11 @@ impl Writer {
             }
         }
         Err(conflict.unwrap_or_else(writer_ended))
+    }
+
+    fn view_of(&self, segment: Option<Segment>) -> Result<Option<SegmentView>, StoreError> {
+        let config = self.core.queue.known_config();
+        segment.map(|segment| SegmentView::of(segment, &config)).transpose()
     }
 
     /// Writes a changed segment, or removes it when all is done. Says whether it is still there.
@@ -181,7 +185,7 @@ impl Writer {
         let config = self.core.queue.known_config();
         let Some(status) = config.status else { return Ok(Vec::new()) };
         let kept = Expiry::at(self.core.now().plus(status.keep));
-        let key = archive_key(&self.core.prefix(), self.lane, view.place())?;
+        let key = archive_key(self.core.prefix(), self.lane, view.place())?;
         let put = Write::put(
             key,
             archived(&view.segment, view),

@@ -56,6 +56,10 @@ impl ClientCore {
 
     /// The name of a message that was sent here.
     pub fn identity(&self, id: &MessageId) -> String {
-        format!("{}/{id}", self.prefix())
+        let mut name = String::with_capacity(self.prefix().len() + 40);
+        name.push_str(self.prefix());
+        name.push('/');
+        id.write(&mut name);
+        name
     }
 }

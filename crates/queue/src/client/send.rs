@@ -23,11 +23,9 @@ impl ClientCore {
     pub async fn send(&self, messages: Vec<Message>) -> Result<Vec<Result<Sent>>> {
         let config = self.queue.config().await?;
         let now = self.queue.root.environment().now();
-        let mut outcomes: Vec<Result<Sent>> = Vec::with_capacity(messages.len());
+        let mut outcomes: Vec<Option<Result<Sent>>> = vec![None; messages.len()];
         let mut by_lane: Vec<Vec<(usize, LaneMessage)>> = vec![Vec::new(); lane_count(&config)];
         for (index, message) in messages.into_iter().enumerate() {
-            // Replaced below by what becomes of it.
-            outcomes.push(Err(QueueError::invalid("message", "was not sent")));
             match message.check(&config) {
                 Ok(()) => {
                     let head = Head::of(&message);
@@ -41,7 +39,7 @@ impl ClientCore {
             }
         }
         if by_lane.iter().all(Vec::is_empty) {
-            return Ok(outcomes);
+            return Ok(outcomes.into_iter().flatten().collect());
         }
         self.register().await?;
         let lanes = self.lanes(&config)?;
@@ -64,7 +62,7 @@ impl ClientCore {
                 }
             }
         }
-        Ok(outcomes)
+        Ok(outcomes.into_iter().flatten().collect())
     }
 
     /// Sends one message whose body is stored elsewhere.
@@ -179,9 +177,9 @@ fn lane_count(config: &QueueConfig) -> usize {
     usize::from(config.lanes) * usize::from(config.priorities)
 }
 
-fn set(outcomes: &mut [Result<Sent>], index: usize, outcome: Result<Sent>) {
+fn set(outcomes: &mut [Option<Result<Sent>>], index: usize, outcome: Result<Sent>) {
     if let Some(place) = outcomes.get_mut(index) {
-        *place = outcome;
+        *place = Some(outcome);
     }
 }
 

@@ -83,7 +83,7 @@ impl ClientCore {
             MessagePlace::Slot(segment, _) => Place::Id(segment),
             MessagePlace::Number(number) => Place::Number(number),
         };
-        let key = archive_key(&self.prefix(), id.lane, place)?;
+        let key = archive_key(self.prefix(), id.lane, place)?;
         let store = self.queue.root.store();
         if let Some(item) = store.get(&key).await? {
             return Ok(vec![Ended::read(&item)?]);

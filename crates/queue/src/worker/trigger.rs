@@ -59,7 +59,7 @@ impl Trigger {
         Ok(Self {
             client: client.clone(),
             rows: Arc::new(Rows::new(&ground.store, &ground.environment)),
-            key: trigger_key(&client.core.prefix())?,
+            key: trigger_key(client.core.prefix())?,
         })
     }
 

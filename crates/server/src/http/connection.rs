@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::front::{Front, Inside};
 use super::limits::{
-    CONNECTION_WINDOW_BYTES, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_BYTES_MAX_H2, HEADERS_MAX,
+    CONNECTION_WINDOW_BYTES, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_BYTES_MAX_H2,
     STREAM_WINDOW_BYTES, STREAMS_MAX,
 };
 use super::pulse::Pulse;
@@ -107,7 +107,6 @@ fn builder() -> auto::Builder<TokioExecutor> {
         // The pulse watches heads, and knows an idle connection from a slow one.
         .header_read_timeout(None)
         .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)

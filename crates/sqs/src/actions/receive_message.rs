@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use millpond_queue::{Client, Delivery, Extension, QueueError, Receive};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::change_message_visibility::seconds;
 use crate::attributes::Texts;
@@ -49,13 +50,30 @@ struct Message {
     receipt_handle: String,
     #[serde(rename = "MD5OfBody")]
     digest: String,
-    body: String,
+    body: Body,
     #[serde(skip_serializing_if = "Texts::is_empty")]
     attributes: Texts,
     #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
     attributes_digest: Option<String>,
     #[serde(skip_serializing_if = "MessageAttributes::is_empty")]
     message_attributes: MessageAttributes,
+}
+
+/// A message's body as text. What was not sent through SQS can be other than text.
+#[derive(Debug)]
+struct Body(Bytes);
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl Body {
+    /// The digest of the text that is shown.
+    fn digest(&self) -> String {
+        digest(String::from_utf8_lossy(&self.0).as_bytes())
+    }
 }
 
 /// What of messages is shown.
@@ -208,15 +226,11 @@ impl Shown {
             .collect();
         let (attributes, receipt_handle) =
             (self.system(&message, place), message.receipt.as_str().to_owned());
-        let body = match String::from_utf8(message.body.into()) {
-            Ok(text) => text,
-            // Only what was not sent through SQS can be other than text.
-            Err(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
-        };
+        let body = Body(message.body);
         Message {
             message_id: uuid(&message.identity),
             receipt_handle,
-            digest: digest(body.as_bytes()),
+            digest: body.digest(),
             attributes,
             attributes_digest: digest_attributes(&own),
             message_attributes: show(&own),

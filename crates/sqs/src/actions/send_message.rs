@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use millpond_queue::{Attribute, AttributeValue, Client, Message, QueueError, Sent};
+use millpond_store::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::call::Call;
 use crate::error::{Failure, Result};
-use crate::hex::hex;
 use crate::limits::DELAY_SECONDS_MAX;
 use crate::message::{
     MessageAttributes, check_id, check_text, digest, digest_attributes, read, read_system,
@@ -199,7 +199,7 @@ impl Request {
             }
             None if fifo.by_content => {
                 let body = self.message_body.as_deref().unwrap_or_default();
-                hex(&Sha256::digest(body.as_bytes()))
+                hex::of(&Sha256::digest(body.as_bytes()))
             }
             None => {
                 return Err(Failure::parameter(

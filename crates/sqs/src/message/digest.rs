@@ -2,13 +2,13 @@
 
 use md5::{Digest as _, Md5};
 use millpond_queue::{Attribute, AttributeValue};
+use millpond_store::hex;
 
 use super::attributes::data_type;
-use crate::hex::hex;
 
 /// The MD5 of some bytes, as text.
 pub fn digest(bytes: &[u8]) -> String {
-    hex(&Md5::digest(bytes))
+    hex::of(&Md5::digest(bytes))
 }
 
 /// The MD5 of attributes, which come in the order of their names; nothing when there are none.
@@ -30,7 +30,7 @@ pub fn digest_attributes<'a>(
         });
         sized(&mut hasher, attribute.value.as_bytes());
     }
-    any.then(|| hex(&hasher.finalize()))
+    any.then(|| hex::of(&hasher.finalize()))
 }
 
 fn sized(hasher: &mut Md5, bytes: &[u8]) {

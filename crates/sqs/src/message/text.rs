@@ -1,5 +1,6 @@
 //! Texts that are part of messages: what they may hold, and how numbers and names are written.
 
+use millpond_store::hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Code, Failure, Result};
@@ -12,8 +13,7 @@ const fn is_allowed(c: char) -> bool {
 
 /// Checks the characters of a body or an attribute.
 pub fn check_text(text: &str) -> Result<()> {
-    // Most text is plain, and looked through several times as fast byte by byte.
-    if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7f)) {
+    if is_plain(text.as_bytes()) {
         return Ok(());
     }
     match text.chars().find(|c| !is_allowed(*c)) {
@@ -28,6 +28,13 @@ pub fn check_text(text: &str) -> Result<()> {
             Err(Failure::new(Code::InvalidMessageContents, text))
         }
     }
+}
+
+/// Whether it is ASCII without control characters, as most text is. Blocks are looked at whole, which a processor does
+/// many bytes at a time.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7f);
+    bytes.chunks(128).all(|block| block.iter().fold(true, |plain, byte| plain & is_plain(byte)))
 }
 
 /// Checks a group, deduplication or attempt id.
@@ -46,12 +53,21 @@ pub fn check_id(parameter: &str, id: &str) -> Result<()> {
 /// The id of a message, from the name that it keeps wherever it is moved. It has the form of a random UUID.
 pub fn uuid(identity: &str) -> String {
     let digest = Sha256::digest(identity.as_bytes());
-    let bytes = digest.first_chunk::<16>().map_or(0, |first| u128::from_be_bytes(*first));
+    uuid_of(digest.first_chunk::<16>().map_or(0, |first| u128::from_be_bytes(*first)))
+}
+
+/// A UUID of these bits, as far as its form leaves them free.
+pub fn uuid_of(bits: u128) -> String {
     // Version 4, variant 1.
-    let bits = (bytes & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        hex::push(&mut text, &[byte]);
+    }
+    text
 }
 
 /// The number of a message in a FIFO queue, from 1: always as long, so that texts compare as numbers do.
@@ -66,6 +82,8 @@ mod tests {
     #[test]
     fn emoji_are_allowed_and_control_characters_are_not() {
         assert!(check_text("a\t\r\n🎈 \u{10ffff} \u{fffd}").is_ok());
+        let long = "x".repeat(300);
+        assert!(check_text(&long).is_ok() && check_text(&format!("{long}\u{b}")).is_err());
         for bad in ['\0', '\u{1}', '\u{b}', '\u{1f}', '\u{fffe}', '\u{ffff}'] {
             assert_eq!(
                 check_text(&bad.to_string()).unwrap_err().code,
@@ -82,6 +100,7 @@ mod tests {
         assert!(matches!(id.get(19..20), Some("8" | "9" | "a" | "b")), "{id}");
         assert_eq!(id, uuid("q/orders~1/0"));
         assert_ne!(id, uuid("q/orders~1/1"));
+        assert_eq!(uuid_of(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
     }
 
     #[test]

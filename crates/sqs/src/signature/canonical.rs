@@ -2,10 +2,9 @@
 
 use http::HeaderName;
 use http::request::Parts;
+use millpond_store::hex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
-
-use crate::hex::hex;
 
 /// What is not written as it is, in a query...
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -62,5 +61,5 @@ fn header(request: &Parts, name: &str) -> Option<String> {
 
 /// The SHA-256 of some bytes, as text.
 pub fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex::of(&Sha256::digest(bytes))
 }

@@ -11,6 +11,9 @@ use super::xml;
 use crate::actions::Action;
 use crate::error::{Code, Failure, Result};
 
+/// What an answer has room for from the beginning: most need no more, and large ones grow less often.
+const ANSWER_BYTES: usize = 1_024;
+
 /// An action's answer.
 pub fn answer<T: Serialize>(
     encoding: Encoding,
@@ -23,7 +26,11 @@ pub fn answer<T: Serialize>(
         Failure::new(Code::InternalFailure, "The answer cannot be written.")
     };
     let body = match encoding {
-        Encoding::Json => serde_json::to_vec(answer).map_err(broken)?,
+        Encoding::Json => {
+            let mut body = Vec::with_capacity(ANSWER_BYTES);
+            serde_json::to_writer(&mut body, answer).map_err(broken)?;
+            body
+        }
         Encoding::Query => {
             let value = serde_json::to_value(answer).map_err(broken)?;
             xml::answer(action.name(), action.has_result(), &value, request_id).into_bytes()

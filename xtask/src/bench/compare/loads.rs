@@ -81,7 +81,7 @@ impl<'a> Clients<'a> {
         let mut command = match contender.client {
             Client::Sqs => {
                 let mut command = self.workspace.command(&self.millpond);
-                command.args(["bench", "--json", "--endpoint"]);
+                command.args(["bench", "--json", "--unsigned", "--endpoint"]);
                 command.arg(format!("http://{}", running.address));
                 command
             }

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use http::Request;
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::super::Failure;
-use super::super::door::field;
 use super::super::http_client::HttpClient;
 
 /// A queue of an SQS endpoint.
@@ -28,51 +29,45 @@ impl SqsQueue {
         let client = HttpClient::new(endpoint.trim_end_matches('/'), key, ca_file)?;
         let mut queue = Self { client, url: String::new() };
         let answer = queue.call("CreateQueue", &json!({ "QueueName": name })).await?;
-        match field(&answer, "QueueUrl").as_str() {
-            Some(url) => queue.url = url.to_owned(),
-            None => return Err(strange("CreateQueue", &answer)),
-        }
+        let created: Created = read("CreateQueue", &answer)?;
+        queue.url = created.queue_url;
         Ok(queue)
     }
 
     /// Sends messages.
     pub async fn send(&self, bodies: &[Vec<u8>]) -> Result<(), Failure> {
+        let queue_url = &self.url;
         if let [body] = bodies {
-            let ask = json!({ "QueueUrl": self.url, "MessageBody": String::from_utf8_lossy(body) });
+            let ask = SendMessage { queue_url, message_body: text(body)? };
             self.call("SendMessage", &ask).await?;
             return Ok(());
         }
-        let entry = |(id, body)| {
-            let id: usize = id;
-            let body: &Vec<u8> = body;
-            json!({ "Id": id.to_string(), "MessageBody": String::from_utf8_lossy(body) })
-        };
-        self.batch("SendMessageBatch", bodies.iter().enumerate().map(entry).collect()).await
+        let mut entries = Vec::with_capacity(bodies.len());
+        for (id, body) in bodies.iter().enumerate() {
+            entries.push(SendEntry { id: id.to_string(), message_body: text(body)? });
+        }
+        self.batch("SendMessageBatch", entries).await
     }
 
     /// Receives messages; their receipts and bodies.
     pub async fn receive(&self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
-        let ask = json!({ "QueueUrl": self.url, "MaxNumberOfMessages": max });
+        let ask = ReceiveMessage { queue_url: &self.url, max_number_of_messages: max };
         let answer = self.call("ReceiveMessage", &ask).await?;
-        let messages = field(&answer, "Messages").as_array().into_iter().flatten();
-        let text = |one: &Value, name| field(one, name).as_str().map(str::to_owned);
-        messages
-            .map(|one| Some((text(one, "ReceiptHandle")?, Bytes::from(text(one, "Body")?))))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| strange("ReceiveMessage", &answer))
+        let received: Received = read("ReceiveMessage", &answer)?;
+        let received = received.messages.into_iter();
+        Ok(received.map(|one| (one.receipt_handle, Bytes::from(one.body))).collect())
     }
 
     /// Deletes messages.
-    pub async fn delete(&self, receipts: &[String]) -> Result<(), Failure> {
-        if let [receipt] = receipts {
-            let ask = json!({ "QueueUrl": self.url, "ReceiptHandle": receipt });
+    pub async fn delete<'a>(&self, receipts: &'a [String]) -> Result<(), Failure> {
+        if let [receipt_handle] = receipts {
+            let ask = DeleteMessage { queue_url: &self.url, receipt_handle };
             self.call("DeleteMessage", &ask).await?;
             return Ok(());
         }
-        let entry = |(id, receipt)| {
-            let id: usize = id;
-            let receipt: &String = receipt;
-            json!({ "Id": id.to_string(), "ReceiptHandle": receipt })
+        let entry = |(id, receipt): (usize, &'a String)| DeleteEntry {
+            id: id.to_string(),
+            receipt_handle: receipt,
         };
         self.batch("DeleteMessageBatch", receipts.iter().enumerate().map(entry).collect()).await
     }
@@ -82,32 +77,109 @@ impl SqsQueue {
         self.call("DeleteQueue", &json!({ "QueueUrl": self.url })).await.map(|_| ())
     }
 
-    async fn batch(&self, action: &str, entries: Vec<Value>) -> Result<(), Failure> {
+    async fn batch<E: Serialize>(&self, action: &str, entries: Vec<E>) -> Result<(), Failure> {
         let count = entries.len();
-        let answer =
-            self.call(action, &json!({ "QueueUrl": self.url, "Entries": entries })).await?;
-        match field(&answer, "Successful").as_array() {
-            Some(successful) if successful.len() == count => Ok(()),
-            _ => Err(strange(action, &answer)),
-        }
+        let answer = self.call(action, &Batch { queue_url: &self.url, entries }).await?;
+        let done: Done = read(action, &answer)?;
+        if done.successful.len() == count { Ok(()) } else { Err(strange(action, &answer)) }
     }
 
-    async fn call(&self, action: &str, ask: &Value) -> Result<Value, Failure> {
+    async fn call(&self, action: &str, ask: &impl Serialize) -> Result<Bytes, Failure> {
+        let broken = |error: &dyn std::fmt::Display| Failure::Broken(error.to_string());
+        let ask = serde_json::to_vec(ask).map_err(|error| broken(&error))?;
         let request = Request::post("/")
             .header("content-type", "application/x-amz-json-1.0")
             .header("x-amz-target", format!("AmazonSQS.{action}"))
-            .body(Bytes::from(ask.to_string()))
-            .map_err(|error| Failure::Broken(error.to_string()))?;
-        let (status, bytes) = self.client.send(request).await?;
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            .body(Bytes::from(ask))
+            .map_err(|error| broken(&error))?;
+        let (status, answer) = self.client.send(request).await?;
         if status.is_success() {
             return Ok(answer);
         }
-        let said = String::from_utf8_lossy(&bytes);
+        let said = String::from_utf8_lossy(&answer);
         Err(Failure::Broken(format!("the endpoint answered {action} with {status}: {said}")))
     }
 }
 
-fn strange(action: &str, answer: &Value) -> Failure {
-    Failure::Broken(format!("the endpoint did not do all of {action}: {answer}"))
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SendMessage<'a> {
+    queue_url: &'a str,
+    message_body: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct SendEntry<'a> {
+    id: String,
+    message_body: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReceiveMessage<'a> {
+    queue_url: &'a str,
+    max_number_of_messages: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteMessage<'a> {
+    queue_url: &'a str,
+    receipt_handle: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteEntry<'a> {
+    id: String,
+    receipt_handle: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Batch<'a, E> {
+    queue_url: &'a str,
+    entries: Vec<E>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Created {
+    queue_url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Received {
+    #[serde(default)]
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Message {
+    receipt_handle: String,
+    body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Done {
+    #[serde(default)]
+    successful: Vec<IgnoredAny>,
+}
+
+fn text(body: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(body)
+        .map_err(|error| Failure::Broken(format!("a body is no text: {error}")))
+}
+
+fn read<T: DeserializeOwned>(action: &str, answer: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(answer).map_err(|_| strange(action, answer))
+}
+
+fn strange(action: &str, answer: &[u8]) -> Failure {
+    let said = String::from_utf8_lossy(answer);
+    Failure::Broken(format!("the endpoint did not do all of {action}: {said}"))
 }
