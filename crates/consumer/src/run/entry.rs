@@ -64,6 +64,12 @@ impl Entry {
         Self { subject: Subject::Record(Box::new(unusable)), index, progress }
     }
 
+    /// The end of a window, of which nothing is decided yet.
+    pub fn window(unusable: Unusable, index: usize) -> Self {
+        let progress = Mutex::default();
+        Self { subject: Subject::Record(Box::new(unusable)), index, progress }
+    }
+
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
