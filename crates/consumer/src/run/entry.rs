@@ -48,6 +48,8 @@ pub(super) struct Progress {
     pub lost: bool,
     /// The same, as it was noted when the call under way began.
     pub lost_noted: bool,
+    /// The row may say that it runs, and it does not: time was up while that was written.
+    pub unsure: bool,
     /// The sink has it.
     pub buried: bool,
 }

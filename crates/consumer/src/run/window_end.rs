@@ -85,9 +85,6 @@ impl Batch<'_> {
                 return Tried::Again;
             }
         }
-        if entry.progress().state.dead.is_some() {
-            return Tried::Done;
-        }
         self.recover_end(entry, report);
         if verdict(&entry.progress()).is_some() {
             return Tried::Dead;
