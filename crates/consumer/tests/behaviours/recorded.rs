@@ -74,7 +74,7 @@ fn usable(read: &Result<Record, Box<Unusable>>) -> &Record {
 }
 
 fn millis(record: &Record) -> i64 {
-    record.arrived.map_or(0, |arrived| Timestamp::as_millis(arrived) as i64)
+    record.arrived.map_or(0, |arrived| Timestamp::as_millis(arrived).cast_signed())
 }
 
 /// The window of an event, as both read it.
