@@ -216,6 +216,13 @@ fn a_handler_that_blocks_its_thread_is_cut_off_too() {
 /// In a careful run, a call that was noted too late does not run, and counts neither as an attempt nor as a kill.
 #[tokio::test]
 async fn a_call_that_could_not_be_noted_in_time_is_not_counted() {
+    // Whether the note was written, and only its answer lost, or not.
+    for mood in [Mood::Hangs, Mood::LosesAnswers] {
+        note_in_vain(mood).await;
+    }
+}
+
+async fn note_in_vain(bad: Mood) {
     let (world, killer) = (World::new(), Killer::default());
     let moody = MoodyStore::new(Arc::clone(&world.store));
     moody.writes_only.store(true, Ordering::Release);
@@ -250,7 +257,7 @@ async fn a_call_that_could_not_be_noted_in_time_is_not_counted() {
     };
     let event = stream([1]);
     assert!(world.deliver_to_mortal(&build(Mood::Works), &event, &killer).await.is_none());
-    let (_, report) = world.deliver(&build(Mood::Hangs), &event).await;
+    let (_, report) = world.deliver(&build(bad), &event).await;
     assert!(report.careful && report.cut_off && !report.is_complete(), "{report:?}");
     let (_, report) = world.deliver(&build(Mood::Works), &event).await;
     assert_eq!(report.tasks["index"].kills, 0, "{report:?}");

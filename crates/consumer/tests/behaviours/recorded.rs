@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use aws_lambda_events::event::{dynamodb, kinesis, sqs};
 use aws_lambda_events::time_window::TimeWindowProperties;
@@ -33,7 +34,12 @@ fn cargo(args: &[&str]) -> String {
 }
 
 /// Where Cargo keeps the samples.
-fn package() -> PathBuf {
+fn package() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(find)
+}
+
+fn find() -> PathBuf {
     let version = cargo(&["-vV"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     let args = ["metadata", "--format-version", "1", "--locked", "--filter-platform", host];
@@ -60,7 +66,7 @@ fn samples(directory: &Path, begins: &str) -> Vec<(String, String)> {
 /// Theirs and ours, of one kind of source.
 fn all(kind: &str) -> Vec<(String, String)> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/events");
-    let theirs = samples(&package(), &format!("example-{kind}-event"));
+    let theirs = samples(package(), &format!("example-{kind}-event"));
     let names: Vec<&str> = theirs.iter().map(|(name, _)| name.as_str()).collect();
     let known: Vec<&str> = AT_LEAST.into_iter().filter(|name| name.contains(kind)).collect();
     assert!(known.iter().all(|name| names.contains(name)), "{names:?}");
