@@ -12,6 +12,7 @@ mod cost;
 mod crash;
 mod dynamodb_local;
 mod fuzz;
+mod lambda;
 mod metadata;
 mod model;
 mod moto;
@@ -44,6 +45,7 @@ enum Command {
     Test(test::Args),
     DynamodbLocal(dynamodb_local::Args),
     Moto(moto::Args),
+    Lambda(lambda::Args),
     Cost(cost::Args),
     Clients(clients::Args),
     Model(model::Args),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Moto(args) => moto::run(&workspace, &args),
+        Command::Lambda(args) => lambda::run(&workspace, &args),
         Command::Cost(args) => cost::run(&workspace, &args),
         Command::Clients(args) => clients::run(&workspace, &args),
         Command::Model(args) => model::run(&workspace, &args),

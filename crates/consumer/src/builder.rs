@@ -229,8 +229,9 @@ impl Builder {
     }
 
     /// Runs at the end of a window, when all of its messages are finished, with what was gathered. When it fails, it is tried
-    /// again, and nothing behind it runs before that; [rejected](crate::Outcome::reject), the window with its state goes to the
-    /// dead records. It may run again after it was done, with the same [`Window::idempotency_key`].
+    /// again, and nothing behind it runs before that. When it was tried as often as a task may be, or is
+    /// [rejected](crate::Outcome::reject), the window with its state goes to the dead records, and the batch is done. It
+    /// may run again after it was done, with the same [`Window::idempotency_key`].
     pub fn window_end<F, R>(mut self, end: F) -> Self
     where
         F: Fn(Window, Value) -> R + Send + Sync + 'static,

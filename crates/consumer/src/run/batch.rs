@@ -78,6 +78,7 @@ pub(crate) async fn run(
         // The end of a window, of which nothing more has come.
         batch.gather(&mut report).await;
         batch.bury(&mut report).await;
+        batch.finish_unrun().await;
     } else if batch.begin_all(&mut report).await {
         report.cut_off = batch.budget.clone().until_cut(batch.work()).await.is_none();
         batch.freeze();

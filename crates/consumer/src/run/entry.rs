@@ -48,6 +48,8 @@ pub(super) struct Progress {
     pub lost: bool,
     /// The same, as it was noted when the call under way began.
     pub lost_noted: bool,
+    /// The row may say that it runs, and it does not: time was up while that was written.
+    pub unsure: bool,
     /// The sink has it.
     pub buried: bool,
 }
@@ -61,6 +63,12 @@ impl Entry {
     pub fn record(unusable: Unusable, index: usize) -> Self {
         let verdict = Some((Reason::Unusable, unusable.reason.clone()));
         let progress = Mutex::new(Progress { verdict, ..Progress::default() });
+        Self { subject: Subject::Record(Box::new(unusable)), index, progress }
+    }
+
+    /// The end of a window, of which nothing is decided yet.
+    pub fn window(unusable: Unusable, index: usize) -> Self {
+        let progress = Mutex::default();
         Self { subject: Subject::Record(Box::new(unusable)), index, progress }
     }
 

@@ -104,7 +104,7 @@ impl Batch<'_> {
             None if finished => unfinished.comes_again(at) || self.lost.has_entry(entry),
             None => progress.state != crate::state::MessageState::default(),
         };
-        worth.then(|| (progress.base.clone(), progress.state.clone()))
+        (worth || progress.unsure).then(|| (progress.base.clone(), progress.state.clone()))
     }
 
     /// Remembers the ids of finished messages, where duplicates are skipped.

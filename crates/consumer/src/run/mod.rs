@@ -13,6 +13,7 @@ mod prepare;
 mod steps;
 mod tasks;
 mod window;
+mod window_end;
 
 pub(crate) use answer::Answer;
 pub(crate) use batch::run;

@@ -243,6 +243,14 @@ impl Batch<'_> {
     /// Counts what was running when the time was up, as far as nothing was settled by then.
     pub(super) fn freeze(&self) {
         for entry in &self.entries {
+            {
+                // It was being noted that a call runs. Whether it does or not, it is not to be taken for a kill.
+                let mut progress = entry.progress();
+                if progress.state.running.take().is_some() {
+                    progress.state.lost = false;
+                    progress.unsure = true;
+                }
+            }
             let running =
                 entry.progress().running.as_ref().map(|attempt| Arc::clone(&attempt.task));
             let Some(name) = running else { continue };

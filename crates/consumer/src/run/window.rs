@@ -12,14 +12,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::answer::Unfinished;
 use super::batch::Batch;
-use super::call::{Ended, call};
 use super::entry::Entry;
 use crate::limits::WINDOW_STATE_BYTES_MAX;
 use crate::message::{Attempt, Message};
-use crate::outcome::{Outcome, cut};
+use crate::outcome::cut;
 use crate::report::Report;
 use crate::sink::Reason;
-use crate::source::Unusable;
 use crate::task::Fold;
 
 impl Batch<'_> {
@@ -40,27 +38,7 @@ impl Batch<'_> {
             return;
         }
         let Some(end) = self.settings.windows.end.clone() else { return };
-        let clock = Arc::clone(&self.settings.environment.clock);
-        let (told, gathered) = (window.clone(), state.clone());
-        let work = call(clock.as_ref(), async move { end(told, gathered).await });
-        let outcome = match self.budget.until_cut(work).await {
-            Some((Ended::Returned(outcome), _)) => outcome,
-            Some((Ended::Panicked(error), _)) => Outcome::retry(error),
-            None => Outcome::retry("it did not end in time"),
-        };
-        match outcome {
-            Outcome::Done => {}
-            Outcome::Retry { error, .. } => {
-                self.note(format!("the end of the window failed: {error}"), false);
-                self.window_open = true;
-                report.window_open = true;
-            }
-            Outcome::Reject { reason } => {
-                let raw = window.with_state(&state).to_string();
-                let unusable = Unusable::new(raw.into(), cut(&format!("window: {reason}")));
-                self.entries.push(Entry::record(unusable, self.entries.len()));
-            }
-        }
+        self.end_window(&window, &end, state, report).await;
     }
 
     fn is_open(&self, entry: &Entry) -> bool {

@@ -30,11 +30,19 @@ struct StreamRecord {
 #[serde(rename_all = "PascalCase")]
 struct Inner {
     sequence_number: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     keys: Option<Value>,
+    #[serde(default, deserialize_with = "given")]
     new_image: Option<Value>,
+    #[serde(default, deserialize_with = "given")]
     old_image: Option<Value>,
     stream_view_type: Option<String>,
-    approximate_creation_date_time: Option<f64>,
+    approximate_creation_date_time: Option<Value>,
+}
+
+/// What is there, if only as `null`: some deliver that for an image or keys without attributes.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 /// Deepest nesting of an attribute: DynamoDB's own bound is 32.
@@ -65,8 +73,10 @@ pub(super) fn parse(
         return Err("the eventName is none of INSERT, MODIFY and REMOVE".into());
     }
     check_view(&inner, &name)?;
-    let keys = image("Keys", inner.keys.as_ref())?.ok_or("the record has no Keys")?;
-    let partition_key = Some(keys.to_string());
+    let given = inner.keys.as_ref().ok_or("the record has no Keys")?;
+    let keys = image("Keys", Some(given))?;
+    let partition_key = keys.as_ref().map(Value::to_string);
+    let keys = keys.unwrap_or_else(|| Map::new().into());
     let mut value = Map::new();
     value.insert("event".into(), name.into());
     value.insert("keys".into(), keys);
@@ -82,7 +92,7 @@ pub(super) fn parse(
         value.insert("user".into(), user);
     }
     let value = Value::Object(value);
-    let arrived = inner.approximate_creation_date_time.and_then(seconds);
+    let arrived = inner.approximate_creation_date_time.as_ref().and_then(seconds);
     Ok(Record {
         scope,
         key,

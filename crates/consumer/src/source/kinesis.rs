@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use millpond_store::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::event::Scopes;
 use super::record::{Record, SourceKind, Unusable};
@@ -27,7 +28,7 @@ struct Inner {
     partition_key: Option<String>,
     sequence_number: Option<String>,
     data: Option<String>,
-    approximate_arrival_timestamp: Option<f64>,
+    approximate_arrival_timestamp: Option<Value>,
 }
 
 /// Reads one record.
@@ -60,18 +61,22 @@ pub(super) fn parse(
         partition_key: inner.partition_key,
         data: Data { bytes: data.into(), value: None },
         raw: raw.clone(),
-        arrived: inner.approximate_arrival_timestamp.and_then(seconds),
+        arrived: inner.approximate_arrival_timestamp.as_ref().and_then(seconds),
         receives: None,
     })
 }
 
-/// A time in seconds, perhaps with a fraction.
+/// A time in seconds, perhaps with a fraction, perhaps as text. Nothing when it is no time: a record is of use without.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "checked to be within range just before"
 )]
-pub(super) fn seconds(seconds: f64) -> Option<Timestamp> {
+pub(super) fn seconds(given: &Value) -> Option<Timestamp> {
+    let seconds: f64 = match given {
+        Value::String(text) => text.parse().ok()?,
+        other => other.as_f64()?,
+    };
     let millis = (seconds * 1_000.0).round();
     (0.0..1e16).contains(&millis).then(|| Timestamp::from_millis(millis as u64))
 }

@@ -14,8 +14,7 @@ use crate::position::{RecordKey, Sequence, is_id};
 struct SqsRecord {
     message_id: Option<String>,
     body: Option<String>,
-    #[serde(default)]
-    attributes: Attributes,
+    attributes: Option<Attributes>,
     #[serde(rename = "eventSourceARN")]
     arn: Option<String>,
 }
@@ -40,7 +39,7 @@ pub(super) fn parse(
         .map_err(|error| format!("the record is not one of SQS: {error}"))?;
     let id = record.message_id.filter(|id| is_id(id)).ok_or("the message has no messageId")?;
     known.item = Some(id.clone());
-    let attributes = record.attributes;
+    let attributes = record.attributes.unwrap_or_default();
     known.receives =
         attributes.approximate_receive_count.as_deref().and_then(|count| count.parse().ok());
     let fifo = record.arn.as_deref().is_some_and(|arn| arn.ends_with(".fifo"));

@@ -6,6 +6,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::event::Scopes;
+use super::record::{Scope, SourceKind};
+use crate::identity::digest;
+use crate::position::{RecordKey, is_id};
+
 /// A tumbling window, as the event of a batch tells of it.
 #[derive(Debug, Clone)]
 pub struct Window {
@@ -88,11 +93,43 @@ impl Window {
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let part = if self.is_cut_short {
-            crate::identity::digest(self.state_as_it_came().get().as_bytes())
+            digest(self.state_as_it_came().get().as_bytes())
         } else {
             String::new()
         };
         [&*self.arn, &self.shard, &self.start, &part].join("|")
+    }
+
+    /// Where the attempts at its end are counted: with the messages of its source, under its shard and start. `nearby` is where
+    /// records of the batch are from, for an event that does not say; `first` is the first of them: a window that is cut short
+    /// has several ends. Nothing when the event does not tell its window from others.
+    pub(crate) fn place(
+        &self,
+        nearby: Option<&Scope>,
+        first: Option<&str>,
+    ) -> Option<(Arc<Scope>, RecordKey)> {
+        let arn = match (&*self.arn, nearby) {
+            ("", nearby) => nearby?.arn.clone(),
+            (arn, _) => arn.to_owned(),
+        };
+        let (kind, shard) = if arn.split(':').nth(2) == Some("dynamodb") {
+            (SourceKind::DynamoDb, "")
+        } else {
+            (SourceKind::Kinesis, &*self.shard)
+        };
+        let scope = Scopes::default().of(kind, Some(arn), shard).ok()?;
+        if self.start.is_empty() {
+            return None;
+        }
+        let mut name = format!("window/{}/{}", self.shard, self.start);
+        if self.is_cut_short {
+            let part = [self.state_as_it_came().get(), first.unwrap_or_default()].join("\0");
+            name = format!("{name}/{}", digest(part.as_bytes()));
+        }
+        if !is_id(&name) {
+            name = format!("window/{}", digest(name.as_bytes()));
+        }
+        Some((scope, RecordKey::Id(name.into())))
     }
 
     /// The window with a state, for a dead letter.

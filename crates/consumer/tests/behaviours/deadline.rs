@@ -1,13 +1,15 @@
 //! The end of the time: what is kept, what is counted, and that there is an answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use millpond_consumer::{Consumer, Message, Order, Outcome, StoreState};
+use millpond_consumer::{Consumer, Message, Order, Outcome, StoreState, Window};
+use serde_json::Value;
 
-use crate::support::events::{one_key, stream};
+use crate::support::events::{one_key, stream, windowed};
 use crate::support::fakes::{Mood, MoodySink, MoodyStore};
-use crate::support::{INVOCATION, World, is, items};
+use crate::support::{INVOCATION, Killer, World, is, items};
 
 #[tokio::test]
 async fn at_the_deadline_unstarted_stay_uncounted_and_finished_are_kept() {
@@ -79,7 +81,7 @@ async fn the_response_comes_before_the_deadline_when_the_store_hangs() {
     for writes_only in [false, true] {
         let world = World::new();
         let moody = MoodyStore::new(Arc::clone(&world.store));
-        moody.writes_only.store(writes_only, std::sync::atomic::Ordering::Release);
+        moody.writes_only.store(writes_only, Ordering::Release);
         let state = StoreState::new(Arc::clone(&moody) as _, &world.environment);
         let switch = moody.mood.clone();
         let consumer = Consumer::builder("orders")
@@ -209,4 +211,98 @@ fn a_handler_that_blocks_its_thread_is_cut_off_too() {
     let (_, report) = runtime.block_on(consumer.handle(event.as_bytes(), deadline)).unwrap();
     assert!(report.cut_off && report.tasks["index"].hangs == 1);
     drop(go);
+}
+
+/// In a careful run, a call that was noted too late does not run, and counts neither as an attempt nor as a kill.
+#[tokio::test]
+async fn a_call_that_could_not_be_noted_in_time_is_not_counted() {
+    // Whether the note was written, and only its answer lost, or not.
+    for mood in [Mood::Hangs, Mood::LosesAnswers] {
+        note_in_vain(mood).await;
+    }
+}
+
+async fn note_in_vain(bad: Mood) {
+    let (world, killer) = (World::new(), Killer::default());
+    let moody = MoodyStore::new(Arc::clone(&world.store));
+    moody.writes_only.store(true, Ordering::Release);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let build = |mood: Mood| {
+        let (killer, calls) = (killer.clone(), Arc::clone(&calls));
+        let (begins, ends) = (moody.mood.clone(), moody.mood.clone());
+        Consumer::builder("orders")
+            .environment(&world.environment)
+            .state(StoreState::new(Arc::clone(&moody) as _, &world.environment))
+            .dead_letters(world.messages.clone())
+            .before(move |_| {
+                begins.set(mood);
+                async { Ok::<_, String>(()) }
+            })
+            .before_finish(move |_| {
+                ends.set(Mood::Works);
+                async {}
+            })
+            .one("index", move |_: Message| {
+                let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+                let killer = killer.clone();
+                async move {
+                    if first {
+                        killer.strike().await;
+                    }
+                }
+            })
+            .attempts(2)
+            .build()
+            .unwrap()
+    };
+    let event = stream([1]);
+    assert!(world.deliver_to_mortal(&build(Mood::Works), &event, &killer).await.is_none());
+    let (_, report) = world.deliver(&build(bad), &event).await;
+    assert!(report.careful && report.cut_off && !report.is_complete(), "{report:?}");
+    let (_, report) = world.deliver(&build(Mood::Works), &event).await;
+    assert_eq!(report.tasks["index"].kills, 0, "{report:?}");
+    assert!(report.is_complete() && world.dead().is_empty(), "{report:?}");
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+}
+
+/// The end of a window for which there is no time, or which cannot be noted, is not counted.
+#[tokio::test]
+async fn an_end_of_a_window_that_could_not_begin_is_not_counted() {
+    for mood in [Mood::Works, Mood::Fails] {
+        let world = World::new();
+        let moody = MoodyStore::new(Arc::clone(&world.store));
+        let ends = Arc::new(AtomicUsize::new(0));
+        let (switch, made) = (moody.mood.clone(), Arc::clone(&ends));
+        let consumer = Consumer::builder("orders")
+            .environment(&world.environment)
+            .state(StoreState::new(Arc::clone(&moody) as _, &world.environment))
+            .dead_letters(world.messages.clone())
+            .one("index", move |message: Message| {
+                message.settle(Outcome::Done);
+                switch.set(mood);
+                async move {
+                    if mood == Mood::Works {
+                        // It is done, and takes all the time.
+                        std::future::pending::<()>().await;
+                    }
+                }
+            })
+            .window(|_: &mut Value, _: &Message| {})
+            .window_end(move |_: Window, _: Value| {
+                made.fetch_add(1, Ordering::Relaxed);
+                async {}
+            })
+            .attempts(1)
+            .build()
+            .unwrap();
+        let last = windowed(&stream([1]), "{}", true);
+        let (_, report) = world.deliver(&consumer, &last).await;
+        assert!(report.window_open && !report.is_complete(), "{report:?}");
+        assert_eq!(ends.load(Ordering::Relaxed), 0);
+        moody.mood.set(Mood::Works);
+        let none = windowed(r#"{"Records":[]}"#, "{}", true);
+        let (_, report) = world.deliver(&consumer, &none).await;
+        assert!(report.is_complete() && world.messages.letters().is_empty(), "{report:?}");
+        assert_eq!(ends.load(Ordering::Relaxed), 1);
+    }
 }

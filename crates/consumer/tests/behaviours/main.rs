@@ -14,6 +14,7 @@ mod kpl;
 mod log_line;
 mod order;
 mod own;
+mod recorded;
 mod records;
 mod responses;
 mod settings;

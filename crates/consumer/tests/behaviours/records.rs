@@ -252,3 +252,43 @@ async fn images_of_a_table_are_plain_values() {
     });
     assert_eq!(*seen.lock().unwrap(), [(Some(expected), Some("{\"id\":101}".to_owned()))]);
 }
+
+/// What is not needed may be missing, `null` or of another form, and the record is used all the same.
+#[tokio::test]
+async fn what_a_record_can_do_without_may_be_missing_null_or_strange() {
+    let stream = || kinesis(5, "k", &json!({"n": 5}));
+    let table = || dynamodb("7", "INSERT", json!({"id": {"N": "1"}}), json!({"n": {"N": "5"}}));
+    let message = || sqs("id", 1, r#"{"n": 5}"#);
+    let time = "/kinesis/approximateArrivalTimestamp";
+    let created = "/dynamodb/ApproximateCreationDateTime";
+    let cases = [
+        (without(stream(), time), None),
+        (with(stream(), time, Value::Null), None),
+        (with(stream(), time, json!("1699999990.5")), Some(1_699_999_990_500)),
+        (with(stream(), time, json!(1_699_999_990)), Some(1_699_999_990_000)),
+        (with(stream(), time, json!("2024-01-01T00:00:00Z")), None),
+        (with(stream(), time, json!(-1)), None),
+        (without(stream(), "/kinesis/partitionKey"), Some(1_699_999_990_500)),
+        (without(table(), created), None),
+        (with(table(), created, json!(1.699_999_990_5e9)), Some(1_699_999_990_500)),
+        (with(table(), "/dynamodb/Keys", Value::Null), Some(1_699_999_990_000)),
+        (with(table(), "/dynamodb/NewImage", Value::Null), Some(1_699_999_990_000)),
+        (without(table(), "/dynamodb/StreamViewType"), Some(1_699_999_990_000)),
+        (without(message(), "/attributes"), None),
+        (with(message(), "/attributes", Value::Null), None),
+        (with(message(), "/attributes", json!({"SentTimestamp": "soon"})), None),
+        (with(message(), "/messageAttributes", Value::Null), Some(1_699_999_990_000)),
+    ];
+    for (record, arrived) in cases {
+        let text = event(vec![record.clone()]);
+        let read = millpond_consumer::source::Event::parse(text.as_bytes()).unwrap();
+        let read =
+            read.records[0].as_ref().unwrap_or_else(|bad| panic!("{}: {record}", bad.reason));
+        assert_eq!(read.arrived.map(millpond_store::Timestamp::as_millis), arrived, "{record}");
+        let world = World::new();
+        let consumer = world.planned(|_| Outcome::Done).build().unwrap();
+        let (response, report) = world.deliver(&consumer, &text).await;
+        assert!(items(&response).is_empty() && report.dead.is_empty(), "{report:?}: {record}");
+        assert_eq!(world.calls.of("index").len(), 1, "{record}");
+    }
+}

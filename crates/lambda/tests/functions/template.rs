@@ -53,6 +53,8 @@ fn every_binary_is_deployed_and_every_deployed_function_is_a_binary() {
     let deployed: BTreeSet<_> = functions(&template)
         .iter()
         .map(|(_, function)| {
+            // What `cargo lambda` has built is deployed as it is: there is nothing in it for `sam build` to build.
+            assert_eq!(function["Metadata"], serde_json::json!({"SkipBuild": true}));
             let code = function["Properties"]["CodeUri"].as_str().unwrap();
             code.strip_prefix("../../target/lambda/").unwrap().to_owned()
         })

@@ -22,6 +22,8 @@ pub enum Mood {
     Hangs = 2,
     /// With an error that stays.
     Missing = 3,
+    /// For ever, once it has done what it was asked for.
+    LosesAnswers = 4,
 }
 
 /// Changes a mood.
@@ -132,7 +134,11 @@ impl Store for MoodyStore {
 
     async fn write_each(&self, writes: Vec<Write>) -> Result<Vec<Result<()>>> {
         self.mood(false).await?;
-        self.inner.write_each(writes).await
+        let written = self.inner.write_each(writes).await;
+        if self.mood.is(Mood::LosesAnswers) {
+            std::future::pending::<()>().await;
+        }
+        written
     }
 
     fn changed(&self, partition: &Partition) -> ChangeHint {

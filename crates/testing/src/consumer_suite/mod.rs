@@ -9,6 +9,7 @@ pub mod fakes;
 pub mod kills;
 pub mod state;
 pub mod steps;
+pub mod window_ends;
 pub mod windows;
 pub mod world;
 
@@ -39,6 +40,13 @@ macro_rules! consumer_suite {
             steps::a_kill_repeats_only_the_last_steps,
             steps::a_careful_run_saves_each_step,
             steps::steps_of_a_batch_that_is_done_soon_cost_nothing,
+            window_ends::an_end_that_keeps_failing_is_put_aside,
+            window_ends::an_end_without_records_that_keeps_failing_is_put_aside,
+            window_ends::an_end_that_kills_its_process_is_counted_and_put_aside,
+            window_ends::a_window_is_put_aside_only_with_the_sinks_receipt,
+            window_ends::an_end_that_worked_is_not_remembered,
+            window_ends::attempts_of_one_window_are_not_those_of_another,
+            window_ends::an_end_that_asks_to_wait_is_not_called_before,
             windows::a_window_gathers_each_message_once,
             windows::the_end_of_a_window_gets_what_was_gathered,
             windows::a_failed_end_of_a_window_is_tried_again,

@@ -4,13 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use millpond_consumer::{DeadLetter, MemorySink, Reason};
 
-use super::plan::{ALL, Fate, ONES, Plan, Truth};
+use super::plan::{ALL, Fate, ONES, Plan};
 use super::settings::{Settings, Source};
+use super::truth::Truth;
 
 pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink, given_up: &[u64]) {
     let given_up: HashSet<u64> = given_up.iter().copied().collect();
     let mut letters: BTreeMap<u64, Vec<DeadLetter>> = BTreeMap::new();
-    for letter in sink.letters() {
+    let about_window = |letter: &DeadLetter| {
+        letter.record.as_deref().is_some_and(|record| record.starts_with("window/"))
+    };
+    let (ends, about_messages): (Vec<_>, Vec<_>) =
+        sink.letters().into_iter().partition(about_window);
+    for letter in about_messages {
         let by_id = letter.id.as_deref().and_then(super::table::number_of);
         let n = by_id.unwrap_or_else(|| {
             let payload = String::from_utf8(letter.payload().unwrap().to_vec()).unwrap();
@@ -48,6 +54,8 @@ pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink,
     }
     order(settings, plan, truth);
     windows(settings, plan, truth, &given_up);
+    super::window::check_ends(settings, plan, truth, &ends);
+    super::steps::check(settings, truth);
     assert_eq!(truth.all_wrong(), Vec::<String>::new(), "{settings:?}\n{}", truth.trace());
 }
 

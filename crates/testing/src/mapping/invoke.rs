@@ -8,9 +8,10 @@ use millpond_store::{Environment, Rng};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::plan::{Plan, Truth, Way};
+use super::plan::{Plan, Way};
 use super::settings::{Settings, Source, View};
 use super::sink::FlakySink;
+use super::truth::Truth;
 
 /// How long an invocation may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -24,6 +25,8 @@ pub struct Function {
     view: Option<View>,
     /// Of this process.
     killed: Arc<Notify>,
+    /// Its number.
+    pub process: usize,
     invocations_left: Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -54,6 +57,7 @@ impl Function {
                 _ => None,
             },
             killed: Arc::default(),
+            process: 0,
             invocations_left: Arc::new(bound.into()),
         }
     }
@@ -67,45 +71,63 @@ impl Function {
         let call = self.truth.called(n, task);
         let outcome = plan.of(n, task).at(call);
         self.truth.note(format_args!("  {task} {n} call {call}: {outcome:?}"));
-        match outcome {
+        let outcome = match outcome {
+            Ok(outcome @ Outcome::Retry { .. }) => {
+                self.fail_in_steps(plan, message, (n, task, call)).await;
+                outcome
+            }
             Ok(outcome) => {
+                self.take_steps(message, (n, task), plan.steps(n, task)).await;
                 // A done task may be called again when the note of it was lost; it is done all the same.
                 if outcome == Outcome::Done {
                     self.truth.done(n, task);
                 }
                 outcome
             }
+            Err(way) => {
+                let wait = self.fail_in_steps(plan, message, (n, task, call)).await;
+                match way {
+                    Way::Kill => self.environment.clock.sleep(wait).await,
+                    Way::Panic => self.truth.call_ended(self.process, n, task),
+                    Way::Hang | Way::Retry => {}
+                }
+                self.fail(way).await
+            }
+        };
+        self.truth.call_ended(self.process, n, task);
+        outcome
+    }
+
+    /// Fails in a way that is no outcome.
+    async fn fail(&self, way: Way) -> Outcome {
+        match way {
             // Without the hook that prints a backtrace: thousands are planned.
-            Err(Way::Panic) => std::panic::resume_unwind(Box::new("planned")),
-            Err(Way::Kill) => {
+            Way::Panic => std::panic::resume_unwind(Box::new("planned")),
+            Way::Kill => {
                 self.killed.notify_one();
                 std::future::pending().await
             }
-            Err(Way::Hang | Way::Retry) => std::future::pending().await,
+            Way::Hang | Way::Retry => std::future::pending().await,
         }
     }
 
     /// What is done at the end of a window.
     pub async fn end(&self, plan: &Plan, window: &Window, state: &Value, kills: bool) -> Outcome {
         let index = super::window::index_of(window);
-        let name = format!("end of {index} at {}", window.shard);
+        let name = super::window::end_name(window);
         let call = self.truth.called(index, &name);
         let outcome = plan.end(index, kills).at(call);
         self.truth.note(format_args!("  {name} call {call}: {outcome:?} {state}"));
         match outcome {
             Ok(outcome) => outcome,
-            Err(Way::Panic) => std::panic::resume_unwind(Box::new("planned")),
-            Err(Way::Kill) => {
-                self.killed.notify_one();
-                std::future::pending().await
-            }
-            Err(Way::Hang | Way::Retry) => std::future::pending().await,
+            Err(way) => self.fail(way).await,
         }
     }
 
     /// Invokes the function with an event, in a process of its own.
     pub async fn invoke(&self, deployment: &Deployment, label: &str, event: &str) -> Ended {
-        let process = Self { killed: Arc::default(), ..self.clone() };
+        let number = self.truth.starts(label);
+        let process = Self { killed: Arc::default(), process: number, ..self.clone() };
         let consumer = deployment.start(&process);
         process.run(&consumer, label, event).await
     }
@@ -122,6 +144,7 @@ impl Function {
         };
         match ended {
             None => {
+                self.truth.killed(self.process, self.environment.now());
                 self.truth.note(format_args!("killed {label}"));
                 Ended::Failed
             }

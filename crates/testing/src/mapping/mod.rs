@@ -1,5 +1,5 @@
 //! A simulator of Lambda's event source mappings, which drives a consumer over histories that a seed decides: what is
-//! delivered when and how it is cut, which handlers fail, panic, hang or kill the process, which requests to the store and
+//! delivered when and how it is cut, which handlers fail after which of their steps, panic, hang or kill the process, which requests to the store and
 //! letters to the sink go wrong. What becomes of each message is held against a sequential model. The same seed gives the same trace,
 //! byte for byte.
 //!
@@ -14,8 +14,10 @@ mod plan;
 mod queue;
 mod settings;
 mod sink;
+mod steps;
 mod stream;
 mod table;
+mod truth;
 mod window;
 
 use std::sync::Arc;
@@ -25,9 +27,10 @@ use millpond_store::{Environment, FaultPlan, Faulty, MemoryStore, Store, Timesta
 
 use crate::pace::{Watched, in_virtual_time};
 use invoke::{Deployment, Function};
-use plan::{Plan, Truth};
+use plan::Plan;
 pub use settings::{Harm, Settings, Source, View};
 use sink::FlakySink;
+use truth::Truth;
 
 /// Runs the history of a seed over a store in memory and checks it. Returns its trace.
 pub async fn simulate(settings: Settings) -> String {

@@ -2,8 +2,7 @@
 //! the plan needs no batches, state or deliveries to know the end.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use millpond_consumer::{Builder, Message, Order, Outcome, Reason, Responses, Window};
 use millpond_store::{Environment, Rng as _, SeededRng};
@@ -51,6 +50,7 @@ pub struct Plan {
     keys: Vec<u64>,
     attempts: u32,
     seed: u64,
+    steps: bool,
 }
 
 impl Plan {
@@ -66,7 +66,13 @@ impl Plan {
             // What one message does to a call for all would be counted for the others too.
             behaviours.insert((n, ALL), behaviour(&rng, settings, false));
         }
-        Self { behaviours, keys, attempts: settings.attempts, seed: settings.seed }
+        Self {
+            behaviours,
+            keys,
+            attempts: settings.attempts,
+            seed: settings.seed,
+            steps: settings.steps,
+        }
     }
 
     pub fn of(&self, n: u64, task: &str) -> Behaviour {
@@ -96,7 +102,7 @@ impl Plan {
         Fate::Done
     }
 
-    /// How the end of a window fails, before it succeeds.
+    /// What the end of a window does.
     pub fn end(&self, window: u64, kills: bool) -> Behaviour {
         let rng = SeededRng::new(self.seed.wrapping_mul(37).wrapping_add(window));
         let way = match rng.below(8) {
@@ -104,9 +110,30 @@ impl Plan {
             1 => Way::Panic,
             2 => Way::Hang,
             3 if kills => Way::Kill,
+            4 => return Behaviour::Never,
+            5 if kills && rng.chance(0.3) => return Behaviour::Kills,
             _ => return Behaviour::Fails(0, Way::Retry),
         };
         Behaviour::Fails(1 + rng.below(2) as u32, way)
+    }
+
+    /// How many steps a task has for a message.
+    pub fn steps(&self, n: u64, task: &str) -> u64 {
+        if self.steps { self.chance(n, task, 0).below(4) } else { 0 }
+    }
+
+    /// How many of them a call takes that is to fail, and how long it waits then, if it is to kill its process: for longer than
+    /// it takes until steps are saved, or not.
+    pub fn fails_at(&self, n: u64, task: &str, call: u32) -> (u64, Duration) {
+        let rng = self.chance(n, task, u64::from(call) + 1);
+        let taken = rng.below(self.steps(n, task) + 1);
+        let wait = if self.steps { [0, 0, 3, 9][rng.below(4) as usize] } else { 0 };
+        (taken, Duration::from_secs(wait))
+    }
+
+    fn chance(&self, n: u64, task: &str, call: u64) -> SeededRng {
+        let task = task.bytes().fold(0, |sum: u64, byte| sum * 31 + u64::from(byte));
+        SeededRng::new(self.seed.wrapping_mul(41).wrapping_add(n * 1_009 + task * 97 + call))
     }
 
     /// How often a task is called for a message when nothing else goes wrong; nothing when another's rejection decides.
@@ -177,69 +204,6 @@ fn behaviour(rng: &SeededRng, settings: &Settings, one: bool) -> Behaviour {
         7 if one && settings.kills() => Behaviour::Fails(times, Way::Kill),
         8 if one && settings.kills() && rng.chance(0.3) => Behaviour::Kills,
         _ => Behaviour::Fails(0, Way::Retry),
-    }
-}
-
-/// What really happened: kept outside of the processes that are killed.
-#[derive(Debug, Clone, Default)]
-pub struct Truth(Arc<Mutex<Happened>>);
-
-#[derive(Debug, Default)]
-struct Happened {
-    calls: Vec<(u64, String)>,
-    done: BTreeMap<(u64, String), u32>,
-    /// What the mapping took from the ends of windows, by lane and window; nothing where it gave the end up.
-    windows: BTreeMap<(u64, u64), Vec<Option<Vec<u64>>>>,
-    /// What handlers were given and should not have been.
-    wrong: Vec<String>,
-    trace: String,
-}
-
-impl Truth {
-    /// Notes a call, and says which one it is, from 0.
-    pub fn called(&self, n: u64, task: &str) -> u32 {
-        let mut happened = self.0.lock().unwrap();
-        let call = (n, task.to_owned());
-        let before = happened.calls.iter().filter(|known| **known == call).count();
-        happened.calls.push(call);
-        before as u32
-    }
-
-    pub fn done(&self, n: u64, task: &str) {
-        *self.0.lock().unwrap().done.entry((n, task.to_owned())).or_default() += 1;
-    }
-
-    pub fn closed(&self, lane: u64, window: u64, gathered: Option<Vec<u64>>) {
-        self.0.lock().unwrap().windows.entry((lane, window)).or_default().push(gathered);
-    }
-
-    pub fn windows(&self) -> BTreeMap<(u64, u64), Vec<Option<Vec<u64>>>> {
-        self.0.lock().unwrap().windows.clone()
-    }
-
-    pub fn wrong(&self, what: String) {
-        self.0.lock().unwrap().wrong.push(what);
-    }
-
-    pub fn all_wrong(&self) -> Vec<String> {
-        self.0.lock().unwrap().wrong.clone()
-    }
-
-    pub fn note(&self, line: std::fmt::Arguments<'_>) {
-        writeln!(self.0.lock().unwrap().trace, "{line}").unwrap();
-    }
-
-    pub fn trace(&self) -> String {
-        self.0.lock().unwrap().trace.clone()
-    }
-
-    /// All calls, in order.
-    pub fn calls(&self) -> Vec<(u64, String)> {
-        self.0.lock().unwrap().calls.clone()
-    }
-
-    pub fn times_done(&self, n: u64, task: &str) -> u32 {
-        self.0.lock().unwrap().done.get(&(n, task.to_owned())).copied().unwrap_or(0)
     }
 }
 

@@ -17,6 +17,14 @@ pub fn lane(plan: &Plan, settings: &Settings, n: u64) -> u64 {
     plan.key(n) % settings.parallel
 }
 
+/// The source's ARN.
+pub fn arn(settings: &Settings) -> &'static str {
+    match settings.source {
+        Source::Table(_) => super::table::ARN,
+        _ => "arn:aws:kinesis:eu-central-1:111122223333:stream/simulated",
+    }
+}
+
 fn record(plan: &Plan, settings: &Settings, n: u64) -> Value {
     let sequence = number(plan, settings, n);
     if let Source::Table(view) = settings.source {
@@ -28,7 +36,7 @@ fn record(plan: &Plan, settings: &Settings, n: u64) -> Value {
             "data": base64(format!("{{\"n\":{n}}}").as_bytes()),
         },
         "eventSource": "aws:kinesis", "eventID": format!("shardId-000000000001:{sequence}"),
-        "eventSourceARN": "arn:aws:kinesis:eu-central-1:111122223333:stream/simulated",
+        "eventSourceARN": arn(settings),
     })
 }
 

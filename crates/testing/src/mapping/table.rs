@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::plan::Plan;
 use super::settings::View;
 
+/// The stream of a table.
+pub const ARN: &str = "arn:aws:dynamodb:eu-central-1:111122223333:table/t/stream/s";
+
 impl View {
     const fn name(self) -> &'static str {
         match self {
@@ -56,7 +59,7 @@ pub fn record(plan: &Plan, view: View, n: u64, sequence: &str) -> Value {
     }
     json!({
         "eventID": format!("change-{n}"), "eventName": name, "eventSource": "aws:dynamodb",
-        "eventSourceARN": "arn:aws:dynamodb:eu-central-1:111122223333:table/t/stream/s", "dynamodb": inner,
+        "eventSourceARN": ARN, "dynamodb": inner,
     })
 }
 

@@ -1,10 +1,14 @@
 //! Tumbling windows: which batch is of which, and what is carried on.
 
-use millpond_consumer::{Message, Window};
+use std::collections::BTreeMap;
+
+use millpond_consumer::{DeadLetter, Message, Reason, Window};
 use serde_json::{Value, json};
 
 use super::invoke::{Function, number_of};
+use super::plan::{Behaviour, Plan};
 use super::settings::Settings;
+use super::truth::Truth;
 
 /// What is delivered at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +25,7 @@ pub struct Delivery {
 pub struct Windows {
     size: Option<u64>,
     lane: u64,
+    arn: &'static str,
     /// The window that has begun, and its state.
     open: Option<u64>,
     state: Value,
@@ -28,7 +33,8 @@ pub struct Windows {
 
 impl Windows {
     pub fn new(settings: &Settings, lane: u64) -> Self {
-        Self { size: settings.window(), lane, open: None, state: json!({}) }
+        let (size, arn) = (settings.window(), super::stream::arn(settings));
+        Self { size, lane, arn, open: None, state: json!({}) }
     }
 
     /// Whether the end of the open window is all that is left of it before this record.
@@ -53,6 +59,7 @@ impl Windows {
         let index = self.open.expect("a window that began");
         event["window"] = json!({"start": index.to_string(), "end": (index + 1).to_string()});
         event["state"] = self.state.clone();
+        event["eventSourceARN"] = self.arn.into();
         event["shardId"] = format!("lane-{}", self.lane).into();
         event["isFinalInvokeForWindow"] = delivery.is_final.into();
         event["isWindowTerminatedEarly"] = delivery.is_early.into();
@@ -110,4 +117,57 @@ pub fn fold(state: &mut Value, message: &Message) {
 
 pub fn index_of(window: &Window) -> u64 {
     window.start.parse().expect("planned windows")
+}
+
+/// What the end of a window is called: each part of one that is cut short has its own.
+pub fn end_name(window: &Window) -> String {
+    format!("end of {}", window.idempotency_key())
+}
+
+/// Windows whose end never works are put aside, each with what was gathered in it, and others are not.
+pub fn check_ends(settings: &Settings, plan: &Plan, truth: &Truth, letters: &[DeadLetter]) {
+    let mut put_aside: BTreeMap<(u64, u64), Vec<Value>> = BTreeMap::new();
+    let mut ids: BTreeMap<String, usize> = BTreeMap::new();
+    let say = |what: &str| format!("{what} of {settings:?}\n{}", truth.trace());
+    for letter in letters {
+        let window: Value = serde_json::from_slice(&letter.payload().unwrap()).unwrap();
+        let index: u64 = window["window"]["start"].as_str().unwrap().parse().unwrap();
+        let lane = window["shardId"].as_str().unwrap().trim_start_matches("lane-").parse().unwrap();
+        let fails =
+            matches!(plan.end(index, settings.kills()), Behaviour::Never | Behaviour::Kills);
+        assert!(fails, "{}", say(&format!("the end of window {index} works")));
+        assert_eq!(letter.reason, Reason::Exhausted, "{}", say("a window"));
+        let attempts = letter.tasks["window/end"].attempts;
+        let enough = attempts == settings.attempts
+            || settings.faults().is_some() && attempts > settings.attempts;
+        assert!(enough, "{}", say(&format!("{attempts} attempts at window {index}")));
+        *ids.entry(letter.dedupe_id.clone()).or_default() += 1;
+        put_aside.entry((lane, index)).or_default().push(window["state"]["n"].clone());
+    }
+    if settings.is_sound() {
+        assert!(ids.values().all(|letters| *letters == 1), "{}", say("letters that came twice"));
+    }
+    let mut calls: BTreeMap<(u64, String), u32> = BTreeMap::new();
+    for call in truth.calls().into_iter().filter(|(_, name)| name.starts_with("end of ")) {
+        *calls.entry(call).or_default() += 1;
+    }
+    for ((index, name), calls) in calls {
+        let fails =
+            matches!(plan.end(index, settings.kills()), Behaviour::Never | Behaviour::Kills);
+        let exact = !fails || !settings.is_sound() || calls == settings.attempts;
+        assert!(exact, "{}", say(&format!("{calls} calls of {name}")));
+    }
+    for ((lane, index), parts) in truth.windows() {
+        if !matches!(plan.end(index, settings.kills()), Behaviour::Never | Behaviour::Kills) {
+            continue;
+        }
+        let letters = put_aside.get(&(lane, index)).map(Vec::as_slice).unwrap_or_default();
+        for gathered in parts.into_iter().flatten() {
+            let found = letters.iter().any(|letter| {
+                let letter = letter.as_array().map(Vec::as_slice).unwrap_or_default();
+                letter.iter().filter_map(Value::as_u64).eq(gathered.iter().copied())
+            });
+            assert!(found, "{}", say(&format!("{gathered:?} of window {index} at {lane} is lost")));
+        }
+    }
 }
