@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use crate::binary::build;
+use crate::binary::build_as_tested;
 use crate::report::Outcome;
 use crate::test::count::Counts;
 use crate::workspace::Workspace;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 /// Runs the loop; `false` when something acknowledged was lost.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     let seed = args.seed.map_or_else(seed_from_clock, Ok)?;
-    let binary = build(workspace, "millpond-sim", &[])?;
+    let binary = build_as_tested(workspace, "millpond-sim", "simulation")?;
     let status = workspace
         .command(binary)
         .arg("crash")

@@ -43,6 +43,8 @@ struct Cli {
 enum Command {
     Tidy(tidy::Args),
     Test(test::Args),
+    #[command(hide = true)]
+    Step(test::beside::Args),
     DynamodbLocal(dynamodb_local::Args),
     Moto(moto::Args),
     Lambda(lambda::Args),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Test(args) => test::run(&workspace, &args),
+        Command::Step(args) => test::beside::run(&workspace, &args),
         Command::DynamodbLocal(args) => dynamodb_local::run(&workspace, &args),
         Command::Moto(args) => moto::run(&workspace, &args),
         Command::Lambda(args) => lambda::run(&workspace, &args),

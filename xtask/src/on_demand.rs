@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// A Java virtual machine on a busy machine with two cores is up in a fraction of this.
-const START_MAX: Duration = Duration::from_secs(60);
+/// A Java virtual machine on a machine with two cores, which run tests meanwhile, is up in a fraction of this.
+const START_MAX: Duration = Duration::from_secs(120);
 const POLL_EVERY: Duration = Duration::from_millis(100);
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 

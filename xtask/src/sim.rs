@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::binary::build;
+use crate::binary::build_as_tested;
 use crate::crash::seed_from_clock;
 use crate::report::Outcome;
 use crate::workspace::Workspace;
@@ -35,7 +35,8 @@ pub(crate) struct Args {
 /// Runs the seeds; `false` when one of them went wrong.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     let first = args.first.map_or_else(seed_from_clock, Ok)?;
-    let mut command = workspace.command(build(workspace, "millpond-sim", &[])?);
+    let binary = build_as_tested(workspace, "millpond-sim", "simulation")?;
+    let mut command = workspace.command(binary);
     command.args(["simulate", "--first", &first.to_string()]);
     command.args(["--seeds", &args.seeds.to_string()]);
     command.args(["--operations", &args.operations.to_string()]);

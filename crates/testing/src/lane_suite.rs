@@ -65,15 +65,35 @@ fn name(subject: &Subject) -> String {
     subject.partition().as_str().to_owned()
 }
 
+/// No power of two, so that pieces in the wrong place are noticed.
+const ROW: usize = 251;
+
 /// A message whose bytes depend on its number.
 pub fn message(number: u64, bytes: usize) -> Message {
-    let body: Vec<u8> =
-        (0..bytes).map(|at| (number as usize * 31 + at * 7 + at / 251) as u8).collect();
+    let body = noise(number as usize * 31, bytes);
     Message {
         head: Bytes::from(number.to_be_bytes().to_vec()),
         body: body.into(),
         ..Message::default()
     }
+}
+
+/// A row of bytes, each 7 more than the one before and, every [`ROW`], one more still.
+///
+/// Rows are copied, since nothing here is optimised and some tests make gigabytes of it: a row that begins with any byte is
+/// somewhere in two rounds of the bytes 0, 7, 14 and so on, as 7 is odd.
+fn noise(start: usize, bytes: usize) -> Vec<u8> {
+    /// `7 * INVERSE` is 1 modulo 256.
+    const INVERSE: usize = 183;
+    let rounds: Vec<u8> = (0..2 * 256).map(|at| (at * 7) as u8).collect();
+    let mut body = Vec::with_capacity(bytes + ROW);
+    while body.len() < bytes {
+        let first = start + body.len() * 7 + body.len() / ROW;
+        let at = first * INVERSE % 256;
+        body.extend_from_slice(&rounds[at..at + ROW]);
+    }
+    body.truncate(bytes);
+    body
 }
 
 /// All segments of a lane.
@@ -352,5 +372,19 @@ pub async fn damage_is_refused(subject: &Subject) {
             Err(error) => error,
         };
         assert!(matches!(damaged, StoreError::Corrupt { .. }), "without {broken}: {damaged}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_message_is_what_its_number_and_place_say() {
+        for (number, bytes) in [(0, 0), (1, 1), (7, 250), (8, 251), (9, 252), (1_000_003, 3_000)] {
+            let expected: Vec<u8> =
+                (0..bytes).map(|at| (number as usize * 31 + at * 7 + at / 251) as u8).collect();
+            assert_eq!(message(number, bytes).body, expected, "{number}");
+        }
     }
 }

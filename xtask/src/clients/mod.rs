@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use self::install::{Installed, Wanted};
 use self::suite::{SUITES, Suite};
-use crate::binary::build;
+use crate::binary::build_as_tested;
 use crate::report::Outcome;
 use crate::workspace::Workspace;
 
@@ -53,7 +53,7 @@ fn run_suites(workspace: &Workspace, only: Option<&str>) -> Result<Outcome> {
     if suites.is_empty() {
         return Ok(Outcome::failed("no suite has such a name"));
     }
-    let binary = build(workspace, "millpond", &[])?;
+    let binary = build_as_tested(workspace, "millpond", "server")?;
     let (mut problems, mut skipped, mut checks) = (Vec::new(), Vec::new(), 0);
     let mut missing: Vec<(Wanted, String)> = Vec::new();
     for suite in suites {

@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::AddAssign;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use crate::report::Outcome;
 
 /// Tests over all runs of `cargo test` so far.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     passed: u64,
     failed: u64,
@@ -46,7 +48,8 @@ impl Counts {
         })
     }
 
-    fn add(&mut self, line: &str) {
+    /// Adds what a line reports, if it is a `test result:`.
+    pub(super) fn add(&mut self, line: &str) {
         let Some(result) = line.trim_start().strip_prefix("test result:") else {
             return;
         };
@@ -59,6 +62,14 @@ impl Counts {
         self.passed += figure("passed");
         self.failed += figure("failed");
         self.skipped += figure("ignored");
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
     }
 }
 

@@ -27,6 +27,14 @@ pub(super) fn docs(workspace: &Workspace) -> Result<Outcome> {
     succeed(&mut cargo, "see rustdoc's messages above")
 }
 
+/// What ships builds with the features that it asks for itself. The other checks, and all tests, have those too that only
+/// tests ask for; after [`docs`], which has the same dependencies, it takes seconds.
+pub(super) fn features(workspace: &Workspace) -> Result<Outcome> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["check", "--quiet", "--workspace"]);
+    succeed(&mut cargo, "a feature is missing in a manifest: see the messages above")
+}
+
 fn succeed(command: &mut Command, advice: &str) -> Result<Outcome> {
     let status = command.status().context("cannot run cargo")?;
     Ok(if status.success() { Outcome::Ok } else { Outcome::failed(advice) })

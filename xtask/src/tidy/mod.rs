@@ -13,14 +13,14 @@ use anyhow::{Result, bail};
 use crate::report::{Finished, Outcome};
 use crate::workspace::Workspace;
 
-/// Check format, lints, dependencies, file sizes, licences, words, contract and docs.
+/// Check format, lints, dependencies, file sizes, licences, words, contract, docs and features.
 ///
 /// Prints a line per check and fails if any check does. `cargo fmt` repairs the format; the other
 /// checks say what to change and where.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only these checks: format, clippy, layers, file-sizes, licences, reasons, words, clauses,
-    /// docs.
+    /// docs, features.
     checks: Vec<String>,
 }
 
@@ -37,6 +37,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("reasons", reasons::check),
     ("clippy", cargo::clippy),
     ("docs", cargo::docs),
+    ("features", cargo::features),
 ];
 
 /// Runs the chosen checks; `true` when all is well.

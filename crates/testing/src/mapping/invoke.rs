@@ -177,7 +177,9 @@ pub struct Deployment {
 impl Deployment {
     fn start(&self, process: &Function) -> Consumer {
         let Self { plan, settings, environment, state, sink } = self;
-        plan.consumer(Consumer::builder("simulated"), process, settings, environment)
+        // All that a consumer keeps is under its name.
+        let name = format!("simulated-{:016x}", settings.seed);
+        plan.consumer(Consumer::builder(&name), process, settings, environment)
             .state(state.clone())
             .dead_letters(sink.clone())
             .build()

@@ -40,7 +40,7 @@ pub async fn simulate(settings: Settings) -> String {
     simulate_on(store, clock, &environment, settings).await
 }
 
-/// The same over another store, which must not know of any other history.
+/// The same over another store, which must not know of a history of the same seed.
 pub async fn simulate_on(
     store: Arc<dyn Store>,
     clock: VirtualClock,
