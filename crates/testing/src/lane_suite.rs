@@ -85,7 +85,7 @@ pub fn message(number: u64, bytes: usize) -> Message {
 fn noise(start: usize, bytes: usize) -> Vec<u8> {
     /// `7 * INVERSE` is 1 modulo 256.
     const INVERSE: usize = 183;
-    let rounds: Vec<u8> = (0..2 * 256).map(|at| (at * 7) as u8).collect();
+    let rounds: Vec<u8> = (0..2 * 256_usize).map(|at| (at * 7) as u8).collect();
     let mut body = Vec::with_capacity(bytes + ROW);
     while body.len() < bytes {
         let first = start + body.len() * 7 + body.len() / ROW;
