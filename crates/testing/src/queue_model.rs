@@ -31,6 +31,7 @@ pub(crate) struct Modelled {
     group: u8,
     place: Place,
     ends: u64,
+    /// How often it was received, as far as is known.
     receives: u32,
 }
 
@@ -139,6 +140,14 @@ impl Model {
             self.seen.insert(number);
             let message = self.messages.get_mut(&number).unwrap();
             (message.place, message.receives) = (place, delivery.receives);
+        }
+    }
+
+    /// These are among the dead letters: of one that the model takes to have been received less often, a claim was lost,
+    /// which counts all the same.
+    pub fn dead<'a>(&mut self, letters: impl Iterator<Item = &'a Delivery>) {
+        for letter in letters {
+            self.messages.get_mut(&number_of(letter)).unwrap().receives = RECEIVES_MAX;
         }
     }
 

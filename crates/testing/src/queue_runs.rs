@@ -12,6 +12,9 @@ use crate::queue_operations::Operation;
 use crate::queue_suite::name;
 use crate::subject::Subject;
 
+/// More letters than a history makes.
+const LETTERS_MAX: usize = 1_000;
+
 struct World<'a> {
     subject: &'a Subject,
     model: Model,
@@ -124,11 +127,24 @@ impl<'a> World<'a> {
     async fn receive(&mut self, by: u8, max: u8, newest: bool) {
         let ask = Receive::up_to(max.into());
         let ask = if newest && !self.model.setting.strict { ask.order(Order::Lifo) } else { ask };
-        match self.clients[usize::from(by)].receive(&ask).await {
+        let received = self.clients[usize::from(by)].receive(&ask).await;
+        if self.model.setting.faults.is_some() {
+            self.look_at_dead_letters().await;
+        }
+        match received {
             Ok(taken) => self.model.received(&taken, max.into()),
             // What it may have claimed is nobody's until its lease ends; the model lets it be free.
             Err(error) => assert!(self.model.setting.faults.is_some(), "{error}"),
         }
+    }
+
+    /// Tells the model what the dead letters are.
+    async fn look_at_dead_letters(&mut self) {
+        self.follow(false);
+        let letters = self.dead.peek(LETTERS_MAX).await.unwrap();
+        self.follow(true);
+        assert!(letters.len() < LETTERS_MAX, "too many letters to know them all");
+        self.model.dead(letters.iter().map(|letter| &letter.message));
     }
 
     async fn settle(&mut self, by: u8, at: u8, deed: Deed) {
