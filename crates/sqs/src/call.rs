@@ -23,6 +23,14 @@ pub struct Caller<'a> {
     pub key: Option<&'a AccessKey>,
 }
 
+/// What queue URLs begin with.
+pub enum Base<'a> {
+    /// This.
+    Given(&'a str),
+    /// The address that a request was sent to.
+    Of(&'a Parts),
+}
+
 /// One request under way.
 pub struct Call<'a> {
     pub inner: &'a Arc<Inner>,
@@ -30,8 +38,8 @@ pub struct Call<'a> {
     pub caller: Caller<'a>,
     /// What the request's own path names.
     pub path: Option<Address>,
-    /// What queue URLs begin with.
-    pub base: String,
+    /// What queue URLs begin with; found out when one is asked for.
+    pub base: Base<'a>,
     pub now: Timestamp,
     /// Who wants to know how it goes.
     pub watch: Option<&'a Arc<dyn Watch>>,
@@ -101,7 +109,10 @@ impl Call<'_> {
     }
 
     pub fn url(&self, place: &Place) -> String {
-        place.url(&self.base)
+        match self.base {
+            Base::Given(base) => place.url(base),
+            Base::Of(request) => place.url(&base_url(&self.inner.options, request)),
+        }
     }
 }
 
@@ -115,7 +126,7 @@ pub fn denied(id: &str, action: Action, resource: &str) -> Failure {
 }
 
 /// What queue URLs begin with: the address that the client used.
-pub fn base_url(options: &SqsOptions, request: &Parts) -> String {
+fn base_url(options: &SqsOptions, request: &Parts) -> String {
     if let Some(public) = &options.public_url {
         return public.trim_end_matches('/').to_owned();
     }

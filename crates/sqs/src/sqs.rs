@@ -11,7 +11,7 @@ use millpond_queue::{QueueError, Queues};
 use tokio::sync::watch;
 
 use crate::actions::{Action, CreateQueue, create_queue, run, set_queue_attributes, wait_of};
-use crate::call::{Call, Caller, base_url, denied};
+use crate::call::{Base, Call, Caller, denied};
 use crate::error::{Code, Failure, Result};
 use crate::maintenance;
 use crate::message::uuid_of;
@@ -130,7 +130,7 @@ impl Sqs {
             action: Action::CreateQueue,
             caller: self.inner.trusted(None),
             path: None,
-            base: base.trim_end_matches('/').to_owned(),
+            base: Base::Given(base.trim_end_matches('/')),
             now: self.inner.registry.ground.environment.now(),
             watch: None,
         };
@@ -173,7 +173,7 @@ impl Sqs {
                     action: incoming.action,
                     caller,
                     path: Address::of_path(parts.uri.path()),
-                    base: base_url(&inner.options, &parts),
+                    base: Base::Of(&parts),
                     now: environment.now(),
                     watch,
                 };

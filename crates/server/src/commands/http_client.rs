@@ -1,13 +1,17 @@
 //! A small HTTP client: one address, connections that are kept, requests signed if there is a key.
 
+use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -16,6 +20,7 @@ use millpond_store::Environment;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use tower_service::Service as _;
 
 use super::Failure;
 use super::signature::{Key, sign};
@@ -33,7 +38,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    connector: HttpsConnector<HttpConnector>,
     base: Uri,
+    host: HeaderValue,
     key: Option<Key>,
     environment: Environment,
 }
@@ -58,15 +65,17 @@ impl HttpClient {
         if base.path() != "/" || base.query().is_some() {
             return Err(wrong("there is something behind the host"));
         }
+        let host = base.authority().map(ToString::to_string).unwrap_or_default();
+        let host = HeaderValue::from_str(&host).map_err(|_| wrong("its host is no host"))?;
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
         http.enforce_http(false);
         http.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let tls = base.scheme() == Some(&Scheme::HTTPS);
         let connector = connector(http, tls, ca_file)?;
-        let client = Client::builder(TokioExecutor::new()).build(connector);
+        let client = Client::builder(TokioExecutor::new()).build(connector.clone());
         let key = key.map(|(id, secret)| Key { id, secret });
-        Ok(Self { client, base, key, environment: Environment::system() })
+        Ok(Self { client, connector, base, host, key, environment: Environment::system() })
     }
 
     /// Sends a request, whose address has only a path, and reads the whole answer.
@@ -75,21 +84,43 @@ impl HttpClient {
         let mut parts = self.base.clone().into_parts();
         parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
         *request.uri_mut() = Uri::from_parts(parts).map_err(|error| self.unreachable(&error))?;
-        let host = self.base.authority().map(ToString::to_string).unwrap_or_default();
-        if let Ok(host) = HeaderValue::from_str(&host) {
-            request.headers_mut().insert(http::header::HOST, host);
-        }
+        let request = self.addressed(request);
+        let answer = async {
+            let answer = self.client.request(request.map(Full::new)).await;
+            self.whole(answer.map_err(|error| self.unreachable(&root(&error)))?).await
+        };
+        self.in_time(answer).await
+    }
+
+    /// A connection of the caller's own.
+    pub async fn connect(&self) -> Result<HttpLink, Failure> {
+        let stream = self.connector.clone().call(self.base.clone()).await;
+        let stream = stream.map_err(|error| self.unreachable(&root(&*error)))?;
+        let shaken = handshake(stream).await;
+        let (sender, connection) = shaken.map_err(|error| self.unreachable(&root(&error)))?;
+        Ok(HttpLink { client: self.clone(), sender, connection: Box::pin(connection) })
+    }
+
+    /// The request with its host, signed if there is a key.
+    fn addressed(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        request.headers_mut().insert(http::header::HOST, self.host.clone());
         if let Some(key) = &self.key {
             sign(&mut request, key, self.environment.now());
         }
-        let answer = async {
-            let answer = self.client.request(request.map(Full::new)).await;
-            let answer = answer.map_err(|error| self.unreachable(&root(&error)))?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| self.unreachable(&error))?;
-            Ok((status, body.to_bytes()))
-        };
+        request
+    }
+
+    async fn whole(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), Failure> {
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| self.unreachable(&error))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         tokio::select! {
             biased;
             answer = answer => answer,
@@ -107,6 +138,48 @@ impl HttpClient {
             "is it running? `millpond serve` starts one"
         };
         Failure::Unavailable(format!("the server at {base} cannot be reached: {error}; {hint}"))
+    }
+}
+
+/// A connection for one request after another. The caller's own task drives it: no other is woken for a request, as a load
+/// that is measured must not be.
+pub struct HttpLink {
+    client: HttpClient,
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>,
+}
+
+impl HttpLink {
+    /// Sends a request, whose address has only a path, and reads the whole answer. A connection that the server has
+    /// closed since the last answer is made anew.
+    pub async fn send(&mut self, request: Request<Bytes>) -> Result<(StatusCode, Bytes), Failure> {
+        if self.sender.is_closed() {
+            *self = self.client.connect().await?;
+        }
+        let Self { client, sender, connection } = self;
+        let request = client.addressed(request);
+        let answer = async {
+            let answer = sender.send_request(request.map(Full::new)).await;
+            client.whole(answer.map_err(|error| client.unreachable(&root(&error)))?).await
+        };
+        let mut answer = std::pin::pin!(answer);
+        client
+            .in_time(async {
+                tokio::select! {
+                    biased;
+                    // First, since it brings the answer. When it has ended, what it brought is still to be had.
+                    _ = connection.as_mut() => {}
+                    answer = answer.as_mut() => return answer,
+                }
+                answer.await
+            })
+            .await
+    }
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLink").field("client", &self.client).finish_non_exhaustive()
     }
 }
 

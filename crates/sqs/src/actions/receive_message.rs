@@ -1,5 +1,6 @@
 //! ReceiveMessage.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,16 +64,20 @@ struct Message {
 #[derive(Debug)]
 struct Body(Bytes);
 
-impl Serialize for Body {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&String::from_utf8_lossy(&self.0))
+impl Body {
+    /// The text that is shown.
+    fn text(&self) -> Cow<'_, str> {
+        // Nearly always it is text, and that is found out faster than where it is not.
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.0),
+        }
     }
 }
 
-impl Body {
-    /// The digest of the text that is shown.
-    fn digest(&self) -> String {
-        digest(String::from_utf8_lossy(&self.0).as_bytes())
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text())
     }
 }
 
@@ -230,7 +235,7 @@ impl Shown {
         Message {
             message_id: uuid(&message.identity),
             receipt_handle,
-            digest: body.digest(),
+            digest: digest(body.text().as_bytes()),
             attributes,
             attributes_digest: digest_attributes(&own),
             message_attributes: show(&own),

@@ -9,7 +9,7 @@ use super::super::Failure;
 use super::super::open::{Make, open};
 use super::super::target::access_key;
 use super::BenchArgs;
-use super::sqs::SqsQueue;
+use super::sqs::{SqsLink, SqsQueue};
 use crate::api::{ApiError, Backend};
 
 /// A queue under load.
@@ -23,6 +23,12 @@ pub struct Load {
 enum Kind {
     Store(Box<(Client, Queues, Backend)>),
     Endpoint(Box<SqsQueue>),
+}
+
+/// One caller's way to the queue.
+pub enum Link {
+    Store(Client),
+    Endpoint(Box<SqsLink>),
 }
 
 impl Load {
@@ -56,44 +62,12 @@ impl Load {
         &self.place
     }
 
-    /// Sends messages with these bodies.
-    pub async fn send(&self, bodies: Vec<Vec<u8>>) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Store(store) => {
-                let messages =
-                    bodies.into_iter().map(|body| Message::new(Bytes::from(body))).collect();
-                for outcome in store.0.send_batch(messages).await.map_err(failed)? {
-                    outcome.map_err(failed)?;
-                }
-                Ok(())
-            }
-            Kind::Endpoint(queue) => queue.send(&bodies).await,
-        }
-    }
-
-    /// Receives up to so many messages; their receipts and bodies.
-    pub async fn receive(&self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
-        match &self.kind {
-            Kind::Store(store) => {
-                let got = store.0.receive(&Receive::up_to(max)).await.map_err(failed)?;
-                Ok(got.into_iter().map(|one| (one.receipt.to_string(), one.body)).collect())
-            }
-            Kind::Endpoint(queue) => queue.receive(max).await,
-        }
-    }
-
-    /// Deletes messages.
-    pub async fn delete(&self, receipts: Vec<String>) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Store(store) => {
-                let receipts: Vec<_> = receipts.into_iter().map(Receipt::from_text).collect();
-                for outcome in store.0.ack_batch(&receipts).await.map_err(failed)? {
-                    outcome.map_err(failed)?;
-                }
-                Ok(())
-            }
-            Kind::Endpoint(queue) => queue.delete(&receipts).await,
-        }
+    /// A way to the queue for one caller.
+    pub async fn link(&self) -> Result<Link, Failure> {
+        Ok(match &self.kind {
+            Kind::Store(store) => Link::Store(store.0.clone()),
+            Kind::Endpoint(queue) => Link::Endpoint(Box::new(queue.link().await?)),
+        })
     }
 
     /// Deletes the queue, unless it is to be kept, and closes the store.
@@ -116,6 +90,48 @@ impl Load {
         };
         if let Err(failure) = deleted {
             eprintln!("millpond: the queue could not be deleted: {failure}");
+        }
+    }
+}
+
+impl Link {
+    /// Sends messages with these bodies.
+    pub async fn send(&mut self, bodies: Vec<Vec<u8>>) -> Result<(), Failure> {
+        match self {
+            Self::Store(client) => {
+                let messages =
+                    bodies.into_iter().map(|body| Message::new(Bytes::from(body))).collect();
+                for outcome in client.send_batch(messages).await.map_err(failed)? {
+                    outcome.map_err(failed)?;
+                }
+                Ok(())
+            }
+            Self::Endpoint(queue) => queue.send(&bodies).await,
+        }
+    }
+
+    /// Receives up to so many messages; their receipts and bodies.
+    pub async fn receive(&mut self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
+        match self {
+            Self::Store(client) => {
+                let got = client.receive(&Receive::up_to(max)).await.map_err(failed)?;
+                Ok(got.into_iter().map(|one| (one.receipt.to_string(), one.body)).collect())
+            }
+            Self::Endpoint(queue) => queue.receive(max).await,
+        }
+    }
+
+    /// Deletes messages.
+    pub async fn delete(&mut self, receipts: Vec<String>) -> Result<(), Failure> {
+        match self {
+            Self::Store(client) => {
+                let receipts: Vec<_> = receipts.into_iter().map(Receipt::from_text).collect();
+                for outcome in client.ack_batch(&receipts).await.map_err(failed)? {
+                    outcome.map_err(failed)?;
+                }
+                Ok(())
+            }
+            Self::Endpoint(queue) => queue.delete(&receipts).await,
         }
     }
 }

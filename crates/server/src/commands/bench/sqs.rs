@@ -9,12 +9,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::Failure;
-use super::super::http_client::HttpClient;
+use super::super::http_client::{HttpClient, HttpLink};
 
 /// A queue of an SQS endpoint.
 #[derive(Debug)]
 pub struct SqsQueue {
     client: HttpClient,
+    url: String,
+}
+
+/// One caller's way to it.
+#[derive(Debug)]
+pub struct SqsLink {
+    http: HttpLink,
     url: String,
 }
 
@@ -27,78 +34,93 @@ impl SqsQueue {
         name: &str,
     ) -> Result<Self, Failure> {
         let client = HttpClient::new(endpoint.trim_end_matches('/'), key, ca_file)?;
-        let mut queue = Self { client, url: String::new() };
-        let answer = queue.call("CreateQueue", &json!({ "QueueName": name })).await?;
+        let mut link = SqsLink { http: client.connect().await?, url: String::new() };
+        let answer = link.call("CreateQueue", written(&json!({ "QueueName": name }))?).await?;
         let created: Created = read("CreateQueue", &answer)?;
-        queue.url = created.queue_url;
-        Ok(queue)
+        Ok(Self { client, url: created.queue_url })
     }
 
+    /// A connection to it.
+    pub async fn link(&self) -> Result<SqsLink, Failure> {
+        Ok(SqsLink { http: self.client.connect().await?, url: self.url.clone() })
+    }
+
+    /// Deletes the queue.
+    pub async fn remove(&self) -> Result<(), Failure> {
+        let mut link = self.link().await?;
+        link.call("DeleteQueue", written(&json!({ "QueueUrl": self.url }))?).await.map(|_| ())
+    }
+}
+
+impl SqsLink {
     /// Sends messages.
-    pub async fn send(&self, bodies: &[Vec<u8>]) -> Result<(), Failure> {
+    pub async fn send(&mut self, bodies: &[Vec<u8>]) -> Result<(), Failure> {
         let queue_url = &self.url;
         if let [body] = bodies {
-            let ask = SendMessage { queue_url, message_body: text(body)? };
-            self.call("SendMessage", &ask).await?;
+            let ask = written(&SendMessage { queue_url, message_body: text(body)? })?;
+            self.call("SendMessage", ask).await?;
             return Ok(());
         }
         let mut entries = Vec::with_capacity(bodies.len());
         for (id, body) in bodies.iter().enumerate() {
             entries.push(SendEntry { id: id.to_string(), message_body: text(body)? });
         }
-        self.batch("SendMessageBatch", entries).await
+        let ask = written(&Batch { queue_url, entries })?;
+        self.batch("SendMessageBatch", ask, bodies.len()).await
     }
 
     /// Receives messages; their receipts and bodies.
-    pub async fn receive(&self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
+    pub async fn receive(&mut self, max: usize) -> Result<Vec<(String, Bytes)>, Failure> {
         let ask = ReceiveMessage { queue_url: &self.url, max_number_of_messages: max };
-        let answer = self.call("ReceiveMessage", &ask).await?;
+        let ask = written(&ask)?;
+        let answer = self.call("ReceiveMessage", ask).await?;
         let received: Received = read("ReceiveMessage", &answer)?;
         let received = received.messages.into_iter();
         Ok(received.map(|one| (one.receipt_handle, Bytes::from(one.body))).collect())
     }
 
     /// Deletes messages.
-    pub async fn delete<'a>(&self, receipts: &'a [String]) -> Result<(), Failure> {
+    pub async fn delete<'a>(&mut self, receipts: &'a [String]) -> Result<(), Failure> {
+        let queue_url = &self.url;
         if let [receipt_handle] = receipts {
-            let ask = DeleteMessage { queue_url: &self.url, receipt_handle };
-            self.call("DeleteMessage", &ask).await?;
+            let ask = written(&DeleteMessage { queue_url, receipt_handle })?;
+            self.call("DeleteMessage", ask).await?;
             return Ok(());
         }
         let entry = |(id, receipt): (usize, &'a String)| DeleteEntry {
             id: id.to_string(),
             receipt_handle: receipt,
         };
-        self.batch("DeleteMessageBatch", receipts.iter().enumerate().map(entry).collect()).await
+        let entries = receipts.iter().enumerate().map(entry).collect();
+        let ask = written(&Batch { queue_url, entries })?;
+        self.batch("DeleteMessageBatch", ask, receipts.len()).await
     }
 
-    /// Deletes the queue.
-    pub async fn remove(&self) -> Result<(), Failure> {
-        self.call("DeleteQueue", &json!({ "QueueUrl": self.url })).await.map(|_| ())
-    }
-
-    async fn batch<E: Serialize>(&self, action: &str, entries: Vec<E>) -> Result<(), Failure> {
-        let count = entries.len();
-        let answer = self.call(action, &Batch { queue_url: &self.url, entries }).await?;
+    async fn batch(&mut self, action: &str, ask: Bytes, count: usize) -> Result<(), Failure> {
+        let answer = self.call(action, ask).await?;
         let done: Done = read(action, &answer)?;
         if done.successful.len() == count { Ok(()) } else { Err(strange(action, &answer)) }
     }
 
-    async fn call(&self, action: &str, ask: &impl Serialize) -> Result<Bytes, Failure> {
-        let broken = |error: &dyn std::fmt::Display| Failure::Broken(error.to_string());
-        let ask = serde_json::to_vec(ask).map_err(|error| broken(&error))?;
+    async fn call(&mut self, action: &str, ask: Bytes) -> Result<Bytes, Failure> {
         let request = Request::post("/")
             .header("content-type", "application/x-amz-json-1.0")
             .header("x-amz-target", format!("AmazonSQS.{action}"))
-            .body(Bytes::from(ask))
-            .map_err(|error| broken(&error))?;
-        let (status, answer) = self.client.send(request).await?;
+            .body(ask)
+            .map_err(|error| Failure::Broken(error.to_string()))?;
+        let (status, answer) = self.http.send(request).await?;
         if status.is_success() {
             return Ok(answer);
         }
         let said = String::from_utf8_lossy(&answer);
         Err(Failure::Broken(format!("the endpoint answered {action} with {status}: {said}")))
     }
+}
+
+/// What is asked for, as JSON.
+fn written(ask: &impl Serialize) -> Result<Bytes, Failure> {
+    let written = serde_json::to_vec(ask).map_err(|error| Failure::Broken(error.to_string()))?;
+    Ok(Bytes::from(written))
 }
 
 #[derive(Serialize)]

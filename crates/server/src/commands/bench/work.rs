@@ -11,7 +11,7 @@ use super::super::Failure;
 use super::super::progress::Progress;
 use super::Workload;
 use super::bodies::{Bodies, Came};
-use super::load::Load;
+use super::load::{Link, Load};
 use super::usage::Usage;
 
 /// Longest latency that is told apart: what takes longer is counted as this.
@@ -109,6 +109,7 @@ impl Latencies {
 /// One caller, and what it has measured.
 struct Caller {
     load: Arc<Load>,
+    link: Link,
     plan: Plan,
     /// Messages that are left to take on.
     left: Arc<AtomicU64>,
@@ -137,7 +138,7 @@ impl Caller {
         let clock = self.load.environment.clock.clone();
         let bodies = (0..count).map(|_| self.bodies.next()).collect();
         let began = clock.monotonic();
-        self.load.send(bodies).await?;
+        self.link.send(bodies).await?;
         record(&mut self.latencies.send, clock.monotonic().since(began));
         Ok(())
     }
@@ -146,7 +147,7 @@ impl Caller {
     async fn consume(&mut self, max: usize) -> Result<Option<usize>, Failure> {
         let clock = self.load.environment.clock.clone();
         let began = clock.monotonic();
-        let messages = self.load.receive(max).await?;
+        let messages = self.link.receive(max).await?;
         let received = clock.monotonic();
         if messages.is_empty() {
             return Ok(None);
@@ -158,7 +159,7 @@ impl Caller {
             count += usize::from(came == Came::New);
             receipts.push(receipt);
         }
-        self.load.delete(receipts).await?;
+        self.link.delete(receipts).await?;
         record(&mut self.latencies.delete, clock.monotonic().since(received));
         Ok(Some(count))
     }
@@ -210,6 +211,10 @@ async fn run(
     bodies: &Arc<Bodies>,
     (messages, what): (u64, &'static str),
 ) -> Result<Measured, Failure> {
+    let mut links = Vec::with_capacity(plan.concurrency);
+    for _ in 0..plan.concurrency {
+        links.push(load.link().await?);
+    }
     let left = Arc::new(AtomicU64::new(messages));
     let progress = Arc::new(Progress::start(what, Some(messages)));
     let clock = load.environment.clock.clone();
@@ -218,10 +223,11 @@ async fn run(
     let began = clock.monotonic();
     // Each is a task of its own, so that they use all cores.
     let mut callers = JoinSet::new();
-    for _ in 0..plan.concurrency {
+    for link in links {
         let (load, left, progress) = (Arc::clone(load), Arc::clone(&left), Arc::clone(&progress));
         let (plan, bodies, latencies) = (plan.clone(), Arc::clone(bodies), Latencies::new());
-        callers.spawn(Caller { load, plan, left, progress, bodies, latencies, done: 0 }.run());
+        callers
+            .spawn(Caller { load, link, plan, left, progress, bodies, latencies, done: 0 }.run());
     }
     let (mut latencies, mut done) = (Latencies::new(), 0);
     while let Some(ended) = callers.join_next().await {
