@@ -129,7 +129,7 @@ impl<'a> World<'a> {
         let ask = if newest && !self.model.setting.strict { ask.order(Order::Lifo) } else { ask };
         let received = self.clients[usize::from(by)].receive(&ask).await;
         if self.model.setting.faults.is_some() {
-            self.look_at_dead_letters().await;
+            self.look_at_dead_letters(true).await;
         }
         match received {
             Ok(taken) => self.model.received(&taken, max.into()),
@@ -139,10 +139,10 @@ impl<'a> World<'a> {
     }
 
     /// Tells the model what the dead letters are.
-    async fn look_at_dead_letters(&mut self) {
+    async fn look_at_dead_letters(&mut self, faults: bool) {
         self.follow(false);
         let letters = self.dead.peek(LETTERS_MAX).await.unwrap();
-        self.follow(true);
+        self.follow(faults);
         assert!(letters.len() < LETTERS_MAX, "too many letters to know them all");
         self.model.dead(letters.iter().map(|letter| &letter.message));
     }
@@ -176,6 +176,7 @@ impl<'a> World<'a> {
         for _ in 0..4 {
             loop {
                 let taken = client.receive(&Receive::up_to(100)).await.unwrap();
+                self.look_at_dead_letters(false).await;
                 if taken.is_empty() {
                     break;
                 }
