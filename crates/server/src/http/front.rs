@@ -82,7 +82,7 @@ impl Front {
             refusal.answer(encoding)
         });
         come_back(&mut response);
-        let response = self.count_bytes(response, encoding);
+        let response = self.count_bytes(response);
         let took = inside.clock.monotonic().since(began);
         let status = response.status();
         inside.metrics.answered(Took { door: door.name, waited: door.waited, status, took });
@@ -161,6 +161,7 @@ impl Front {
         let request = head.map(|()| body);
         way.waited = door.may_wait(&request);
         let _turn = if way.waited { inside.room.wait()? } else { inside.room.request().await? };
+        inside.room.check()?;
         let traced = request.extensions().get::<Traced>().cloned();
         let answer = door.handle(request);
         Ok(match traced {
@@ -170,20 +171,10 @@ impl Front {
     }
 
     /// Counts the answer's bytes until the client has taken them.
-    fn count_bytes(&self, response: Response<Bytes>, encoding: Encoding) -> Response<Bytes> {
-        let inside = &self.inside;
-        let (parts, body) = response.into_parts();
-        // What is small is in the connection's own buffers already.
-        if body.len() < COUNTED_BYTES_MIN {
-            return Response::from_parts(parts, body);
-        }
-        match inside.room.counted(body) {
-            Ok(body) => Response::from_parts(parts, body),
-            Err(refusal) => {
-                inside.metrics.refused(refusal.name());
-                refusal.answer(encoding)
-            }
-        }
+    fn count_bytes(&self, response: Response<Bytes>) -> Response<Bytes> {
+        response.map(|body| {
+            if body.len() < COUNTED_BYTES_MIN { body } else { self.inside.room.counted(body) }
+        })
     }
 }
 

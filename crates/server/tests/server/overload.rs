@@ -30,10 +30,15 @@ fn poll(server: &Server, queue: &str) -> TcpStream {
     stream
 }
 
-fn waits(server: &Server) -> usize {
+/// What a gauge of the listener says.
+fn gauge(server: &Server, name: &str) -> usize {
     let text = get(&server.address, "/metrics").body;
-    let waits = text.lines().find_map(|line| line.strip_prefix("millpond_http_waits "));
-    waits.unwrap().parse().unwrap()
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap().parse().unwrap()
+}
+
+fn waits(server: &Server) -> usize {
+    gauge(server, "millpond_http_waits")
 }
 
 #[test]
@@ -73,6 +78,24 @@ fn receives_that_would_wait_beyond_the_bound_are_told_to_come_back() {
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
     assert_eq!(answer.json()["__type"], "com.amazonaws.sqs#RequestThrottled");
     sqs::send(&server, &queue, "sends go on");
+}
+
+#[test]
+fn messages_that_are_on_loan_are_not_withheld_when_there_is_no_room_for_the_answer() {
+    let room = ["--body-bytes-max", "100000", "--bodies-bytes-max", "100000"];
+    let server = Server::start(&[&room, ["--body-timeout", "60s"].as_slice()].concat());
+    let queue = sqs::queue(&server, "large");
+    sqs::send(&server, &queue, &"x".repeat(50_000));
+    // A client that sends most of a body takes most of the room.
+    let mut slow = connect(&server.address);
+    slow.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n").unwrap();
+    slow.write_all(&[b'x'; 80_000]).unwrap();
+    eventually("the room is taken", || gauge(&server, "millpond_http_bodies_bytes") >= 80_000);
+    let got = sqs::receive(&server, &queue, 0);
+    assert_eq!(got.len(), 1, "{got:?}");
+    assert_eq!(got[0]["Body"].as_str().map(str::len), Some(50_000));
+    drop(slow);
+    eventually("there is room again", || gauge(&server, "millpond_http_bodies_bytes") == 0);
 }
 
 #[test]
