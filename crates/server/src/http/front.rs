@@ -1,6 +1,5 @@
 //! Who answers what: the server's own pages, and the doors behind it.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,13 +7,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use millpond_store::Clock;
 
 use super::answer::{Encoding, Refusal, come_back, plain};
 use super::body;
 use super::door::Door;
+use super::limits::COUNTED_BYTES_MIN;
 use super::normal;
 use super::room::Room;
 use crate::config::Limits;
@@ -62,10 +61,7 @@ pub struct Front {
 
 impl Front {
     /// Answers a request; every failure is an answer.
-    pub async fn answer(
-        self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, Infallible> {
+    pub async fn answer(self, request: Request<Incoming>) -> Response<Bytes> {
         let inside = &self.inside;
         let began = inside.clock.monotonic();
         let (mut parts, body) = request.into_parts();
@@ -94,7 +90,7 @@ impl Front {
             let (peer, door, status) = (self.peer, door.name, status.as_u16());
             tracing::debug!(%peer, door, %method, path, status, millis, "answered");
         }
-        Ok(response.map(Full::new))
+        response
     }
 
     /// Begins the span of a request, if it has one, and lets those who answer know. The server's own pages have none:
@@ -177,9 +173,6 @@ impl Front {
         })
     }
 }
-
-/// Answers smaller than this are not worth counting.
-const COUNTED_BYTES_MIN: usize = 4_096;
 
 /// Which way a request went.
 struct Way {

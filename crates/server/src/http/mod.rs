@@ -14,6 +14,7 @@ pub mod limits;
 mod normal;
 mod pulse;
 mod room;
+mod speech;
 mod tls;
 mod watched;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::http::{connect, read_answer};
-use crate::support::{Server, eventually, get, post};
+use crate::support::{Server, eventually, get, post, request};
 
 /// What a server may need beyond what it needed at the start, while a few hundred clients hold it.
 const GROWTH_MAX: u64 = 64 * 1024 * 1024;
@@ -21,7 +21,8 @@ fn is_closed(mut stream: &TcpStream) -> bool {
     }
 }
 
-fn dropped(server: &Server, reason: &str) -> u64 {
+/// Connections that were ended for this reason.
+pub fn dropped(server: &Server, reason: &str) -> u64 {
     let text = get(&server.address, "/metrics").body;
     let line = format!("millpond_http_connections_dropped_total{{reason=\"{reason}\"}} ");
     text.lines().find_map(|l| l.strip_prefix(&*line)).map_or(0, |count| count.parse().unwrap())
@@ -174,4 +175,29 @@ fn a_client_that_does_not_take_its_answers_is_cut_off() {
     }
     eventually("it is counted", || dropped(&server, "slow_reader") == 1);
     assert_eq!(post(&server.address, "/health/live", "").status, 405);
+}
+
+#[test]
+fn a_client_that_takes_a_large_answer_byte_by_byte_is_cut_off_and_makes_room() {
+    let room = (8 * 1024 * 1024).to_string();
+    let server = Server::start(&["--write-timeout", "2s", "--bodies-bytes-max", &room]);
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(request(&server.address, "PUT", "/v1/queues/q", &json, "{}").status, 200);
+    // More than the buffers of both sides take.
+    let message = serde_json::json!({ "body": "x".repeat(1_000_000) });
+    let messages = serde_json::json!({ "messages": vec![message; 7] }).to_string();
+    for _ in 0..5 {
+        assert_eq!(post(&server.address, "/v1/queues/q/messages", &messages).status, 200);
+    }
+    let mut stream = connect(&server.address);
+    stream.write_all(b"GET /v1/queues/q/messages HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut part = vec![0; 64 * 1024];
+    stream.read_exact(&mut part).unwrap();
+    let refused = get(&server.address, "/v1/queues");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    while stream.read_exact(&mut part).is_ok() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(dropped(&server, "slow_reader"), 1);
+    eventually("there is room again", || get(&server.address, "/v1/queues").status == 200);
 }

@@ -2,6 +2,7 @@
 
 pub mod collector;
 pub mod http;
+pub mod http2;
 pub mod load;
 pub mod server;
 pub mod sqs;
