@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::http::{connect, read_answer};
-use crate::support::{Server, eventually, get, sqs};
+use crate::support::{Server, eventually, get, request, sqs};
 
 /// Every poll is a connection, and so a file of this process too.
 fn many_files() {
@@ -77,6 +77,27 @@ fn receives_that_would_wait_beyond_the_bound_are_told_to_come_back() {
     let answer = read_answer(&poll(&server, &queue)).unwrap();
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
     assert_eq!(answer.json()["__type"], "com.amazonaws.sqs#RequestThrottled");
+    sqs::send(&server, &queue, "sends go on");
+}
+
+#[test]
+fn a_wait_that_is_written_strangely_takes_no_turn_of_sends() {
+    let server = Server::start(&["--requests-max", "1"]);
+    let queue = sqs::queue(&server, "q");
+    let topic = r#"{"settings": {"partitions": 1}}"#;
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(request(&server.address, "PUT", "/v1/topics/t", &json, topic).status, 200);
+    let mut reader = connect(&server.address);
+    let path = "/v1/topics/t/records?partition=0&wait%5Fms=60000";
+    reader.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    let mut receiver = connect(&server.address);
+    let body = r#"{"wait\u005fms": 60000}"#;
+    let head =
+        "POST /v1/queues/empty/receive HTTP/1.1\r\nHost: x\r\nContent-Type: application/json";
+    assert_eq!(request(&server.address, "PUT", "/v1/queues/empty", &json, "{}").status, 200);
+    let text = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    receiver.write_all(text.as_bytes()).unwrap();
+    eventually("both wait", || waits(&server) == 2);
     sqs::send(&server, &queue, "sends go on");
 }
 
