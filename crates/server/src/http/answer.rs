@@ -21,7 +21,10 @@ pub enum Refusal {
     Busy,
     #[error("Too many receives wait for messages now. Try again later, or do not wait.")]
     TooManyWaits,
-    #[error("The request comes from a web page of another origin, and the server is open to all.")]
+    #[error(
+        "The request comes from a web page of another origin, or by a name that the server does not know as its own \
+         (see public_url), and the server is open to all."
+    )]
     ForeignOrigin,
 }
 

@@ -14,7 +14,7 @@ use super::answer::{Encoding, Refusal, come_back, plain};
 use super::body;
 use super::door::Door;
 use super::limits::COUNTED_BYTES_MIN;
-use super::normal;
+use super::normal::{self, Names};
 use super::room::Room;
 use crate::config::Limits;
 use crate::telemetry::{Metrics, Took, Traced, Traces};
@@ -47,6 +47,8 @@ pub struct Inside {
     pub clock: Arc<dyn Clock>,
     /// Whether requests need no signature.
     pub anonymous: bool,
+    /// What pages of its own may call the server.
+    pub names: Names,
     /// When requests have traces.
     pub traces: Option<Traces>,
 }
@@ -136,10 +138,14 @@ impl Front {
         let inside = &self.inside;
         let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;
         // A page of another origin must not move the clock.
-        if head.method() != Method::GET && normal::is_from_foreign_page(head.headers()) {
+        if head.method() != Method::GET && self.is_foreign(head) {
             return Err(Refusal::ForeignOrigin);
         }
         Ok(inside.special.answer(head.method(), head.uri().path(), body, self.peer).await)
+    }
+
+    fn is_foreign(&self, head: &Request<()>) -> bool {
+        normal::is_from_foreign_page(head.headers(), &self.inside.names, self.peer)
     }
 
     async fn through(
@@ -150,7 +156,7 @@ impl Front {
         way: &mut Way,
     ) -> Result<Response<Bytes>, Refusal> {
         let inside = &self.inside;
-        if inside.anonymous && normal::is_from_foreign_page(head.headers()) {
+        if inside.anonymous && self.is_foreign(&head) {
             return Err(Refusal::ForeignOrigin);
         }
         let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;

@@ -22,5 +22,6 @@ pub use accept::Listener;
 pub use answer::plain;
 pub use door::Door;
 pub use front::{Inside, Special};
+pub use normal::Names;
 pub use room::Room;
 pub use tls::{Tls, TlsError};
