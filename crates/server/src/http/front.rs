@@ -13,7 +13,7 @@ use millpond_store::Clock;
 use super::answer::{Encoding, Refusal, come_back, plain};
 use super::body;
 use super::door::Door;
-use super::limits::COUNTED_BYTES_MIN;
+use super::limits::{COUNTED_BYTES_MIN, HEAD_FIELDS_MAX};
 use super::normal::{self, Names};
 use super::room::Room;
 use crate::config::Limits;
@@ -67,13 +67,18 @@ impl Front {
         let inside = &self.inside;
         let began = inside.clock.monotonic();
         let (mut parts, body) = request.into_parts();
+        let too_many = parts.headers.len() > HEAD_FIELDS_MAX;
         normal::normalize(&parts.uri, &mut parts.headers, self.tls);
         let encoding = Encoding::of(&parts.headers);
         // Only for those who want to read it.
         let asked = tracing::enabled!(tracing::Level::DEBUG)
             .then(|| (parts.method.clone(), parts.uri.path().to_owned()));
         let traced = self.trace(&mut parts);
-        let (door, outcome) = self.pass(Request::from_parts(parts, ()), body).await;
+        let (door, outcome) = if too_many {
+            (Way::new("none"), Err(Refusal::TooManyFields))
+        } else {
+            self.pass(Request::from_parts(parts, ()), body).await
+        };
         let refusal = outcome.as_ref().err().map(|refusal| refusal.name());
         let mut response = outcome.unwrap_or_else(|refusal| {
             inside.metrics.refused(refusal.name());

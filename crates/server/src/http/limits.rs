@@ -41,6 +41,9 @@ pub const RETRY_AFTER_SECONDS: &str = "1";
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The same for HTTP/2, which counts in other types.
 pub const HEAD_BYTES_MAX_H2: u32 = 64 * 1024;
+/// Fields of a head. HTTP/1.1 has the same bound already when a request comes: more than hyper's default cost it an
+/// allocation for every request.
+pub const HEAD_FIELDS_MAX: usize = 100;
 /// Requests at a time on one connection of HTTP/2.
 pub const STREAMS_MAX: u32 = 250;
 /// What one request of HTTP/2 may send ahead of being read.

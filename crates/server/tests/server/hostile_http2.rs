@@ -98,3 +98,18 @@ fn a_slow_body_is_answered_with_408() {
     assert!(client.send(DATA, 0, stream, b"Action"));
     assert_eq!(client.status(stream), Some(408));
 }
+
+#[test]
+fn huge_heads_are_refused() {
+    let server = Server::start(&[]);
+    let ask = |fields: &[(&str, &str)]| {
+        let mut client = Http2::connect(&server.address, 1_000);
+        let stream = client.ask(&head("GET", "/health/live", fields));
+        client.status(stream)
+    };
+    assert_eq!(ask(&[("x", "y"); 100]), Some(200));
+    assert_eq!(ask(&[("x", "y"); 101]), Some(431));
+    assert_eq!(ask(&[("x", "y"); 1_000]), Some(431));
+    assert_eq!(ask(&[("x", &"y".repeat(65_000))]), Some(200));
+    assert_eq!(ask(&[("x", &"y".repeat(66_000))]), Some(431));
+}

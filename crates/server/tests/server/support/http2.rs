@@ -9,12 +9,16 @@ pub const DATA: u8 = 0x0;
 pub const HEADERS: u8 = 0x1;
 pub const END_STREAM: u8 = 0x1;
 pub const END_HEADERS: u8 = 0x4;
+const CONTINUATION: u8 = 0x9;
 const RESET: u8 = 0x3;
 const SETTINGS: u8 = 0x4;
 const GO_AWAY: u8 = 0x7;
 const WINDOW_UPDATE: u8 = 0x8;
 
 const INITIAL_WINDOW_SIZE: u8 = 0x4;
+
+/// What every server takes.
+const FRAME_BYTES_MAX: usize = 16_384;
 
 /// A frame that came.
 #[derive(Debug)]
@@ -56,6 +60,19 @@ impl Http2 {
     pub fn open(&mut self) -> u32 {
         let stream = self.next;
         self.next += 2;
+        stream
+    }
+
+    /// Sends a request without a body, its head in as many frames as it needs.
+    pub fn ask(&mut self, block: &[u8]) -> u32 {
+        let stream = self.open();
+        let mut parts = block.chunks(FRAME_BYTES_MAX).peekable();
+        let (mut kind, mut flags) = (HEADERS, END_STREAM);
+        while let Some(part) = parts.next() {
+            let last = if parts.peek().is_none() { END_HEADERS } else { 0 };
+            assert!(self.send(kind, flags | last, stream, part));
+            (kind, flags) = (CONTINUATION, 0);
+        }
         stream
     }
 
