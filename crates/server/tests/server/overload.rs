@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::http::{connect, read_answer};
-use crate::support::{Server, eventually, get, request, sqs};
+use crate::support::{Gate, Server, eventually, get, request, sqs};
+use crate::table;
 
 /// Every poll is a connection, and so a file of this process too.
 fn many_files() {
@@ -117,6 +119,35 @@ fn messages_that_are_on_loan_are_not_withheld_when_there_is_no_room_for_the_answ
     assert_eq!(got[0]["Body"].as_str().map(str::len), Some(50_000));
     drop(slow);
     eventually("there is room again", || gauge(&server, "millpond_http_bodies_bytes") == 0);
+}
+
+/// A server on a table whose engine is behind a gate, with one turn for requests.
+fn server_behind(gate: &Gate) -> Server {
+    let store = ["--store", "dynamodb:queues", "--create-table", "--requests-max", "1"];
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    Server::start_with(directory, &store, &table::variables(&gate.endpoint))
+}
+
+#[test]
+fn requests_beyond_the_bound_are_told_to_come_back() {
+    let (engine, _runtime) = table::engine();
+    let gate = Gate::before(&engine);
+    let server = server_behind(&gate);
+    let queue = sqs::queue(&server, "q");
+    gate.close();
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| sqs::send(&server, &queue, "slow"));
+        eventually("it is in work", || gauge(&server, "millpond_http_requests_in_work") == 1);
+        let body = json!({ "QueueUrl": queue, "MessageBody": "one too many" });
+        let answer = sqs::call(&server, "SendMessage", &body);
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{answer:?}");
+        assert_eq!(answer.json()["__type"], "com.amazonaws.sqs#ServiceUnavailable");
+        assert_eq!(get(&server.address, "/health/live").status, 200);
+        gate.open();
+        sending.join().unwrap();
+    });
+    let got = sqs::receive(&server, &queue, 0);
+    assert_eq!(got.iter().map(|message| &message["Body"]).collect::<Vec<_>>(), ["slow"]);
 }
 
 #[test]
