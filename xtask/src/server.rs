@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -12,18 +12,33 @@ use crate::workspace::Workspace;
 pub(crate) struct Server {
     child: Child,
     endpoint: String,
-    _directory: Directory,
+    _directory: Option<Directory>,
 }
 
 impl Server {
     /// Starts it on a new directory, with these options.
     pub(crate) fn start(workspace: &Workspace, binary: &Path, options: &[&str]) -> Result<Self> {
         let directory = Directory::new(workspace)?;
-        let mut child = workspace
-            .command(binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store"])
-            .arg(&directory.0)
-            .args(options)
+        let mut command = workspace.command(binary);
+        command.args(["serve", "--store"]).arg(&directory.0).args(options);
+        Self::run(command, Some(directory))
+    }
+
+    /// Starts it on a new table of the DynamoDB engine at this endpoint.
+    pub(crate) fn start_on_table(
+        workspace: &Workspace,
+        binary: &Path,
+        endpoint: &str,
+    ) -> Result<Self> {
+        let mut command = workspace.command(binary);
+        command.args(["serve", "--store", "dynamodb:queues", "--create-table"]);
+        command.env("AWS_ENDPOINT_URL", endpoint);
+        Self::run(command, None)
+    }
+
+    fn run(mut command: Command, directory: Option<Directory>) -> Result<Self> {
+        let mut child = command
+            .args(["--listen", "127.0.0.1:0", "--log-level", "warn"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -3,7 +3,7 @@
 mod install;
 mod suite;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use self::install::{Installed, Wanted};
 use self::suite::{SUITES, Suite};
@@ -14,8 +14,8 @@ use crate::workspace::Workspace;
 /// Run real SQS clients against the server: boto3 in both encodings, the AWS CLI, Celery, the SDK for JavaScript.
 ///
 /// What they are is in `crates/server/clients`; they are installed below `target/clients`, in pinned versions, the first time.
-/// Each suite gets a server of its own, on a free port and a new directory. What cannot be installed is SKIPPED, with the
-/// reason.
+/// Each suite gets a server of its own, on a free port and a new directory, or, for the walk of the README there, on a table of
+/// Amazon's DynamoDB Local. What cannot be installed or started is SKIPPED, with the reason.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only the suites whose name contains this.
@@ -55,24 +55,20 @@ fn run_suites(workspace: &Workspace, only: Option<&str>) -> Result<Outcome> {
     }
     let binary = build_as_tested(workspace, "millpond", "server")?;
     let (mut problems, mut skipped, mut checks) = (Vec::new(), Vec::new(), 0);
-    let mut missing: Vec<(Wanted, String)> = Vec::new();
+    let mut missing = Vec::new();
     for suite in suites {
         println!("\n--- {} ---", suite.name);
-        let known = missing.iter().find(|(wanted, _)| *wanted == suite.wants);
-        let installed = match known {
-            Some((_, reason)) => Err(anyhow::anyhow!("{reason}")),
-            None => Installed::get(workspace, suite.wants),
-        };
-        let installed = match installed {
-            Ok(installed) => installed,
+        let ready = installed(workspace, suite.wants, &mut missing)
+            .and_then(|installed| Ok((installed, suite.engine(workspace)?)));
+        let (installed, engine) = match ready {
+            Ok(ready) => ready,
             Err(error) => {
                 println!("SKIPPED {}: {error:#}", suite.name);
-                missing.push((suite.wants, format!("{error:#}")));
                 skipped.push(format!("{}: {error:#}", suite.name));
                 continue;
             }
         };
-        match suite.run(workspace, &installed, &binary) {
+        match suite.run(workspace, &installed, engine.as_ref(), &binary) {
             Ok(count) => checks += count,
             Err(error) => {
                 println!("FAILED {}: {error:#}", suite.name);
@@ -89,4 +85,20 @@ fn run_suites(workspace: &Workspace, only: Option<&str>) -> Result<Outcome> {
     } else {
         Outcome::from_problems(problems)
     })
+}
+
+/// A client; one that could not be installed once is not tried again.
+fn installed(
+    workspace: &Workspace,
+    wanted: Wanted,
+    missing: &mut Vec<(Wanted, String)>,
+) -> Result<Installed> {
+    if let Some((_, reason)) = missing.iter().find(|(known, _)| *known == wanted) {
+        bail!("{reason}");
+    }
+    let installed = Installed::get(workspace, wanted);
+    if let Err(error) = &installed {
+        missing.push((wanted, format!("{error:#}")));
+    }
+    installed
 }

@@ -58,7 +58,7 @@ pub(crate) fn fetch(workspace: &Workspace) -> Result<String> {
 }
 
 /// Fetches what is missing and starts the best version that can be had.
-fn start(workspace: &Workspace) -> Result<Running> {
+pub(crate) fn start(workspace: &Workspace) -> Result<Running> {
     let java = workspace.command("java").arg("-version").output();
     if !java.is_ok_and(|output| output.status.success()) {
         bail!("Java (`java`) is not installed");

@@ -11,6 +11,7 @@ from botocore.config import Config
 import checks
 
 NON_EXISTENT = "AWS.SimpleQueueService.NonExistentQueue"
+UNSUPPORTED = "AWS.SimpleQueueService.UnsupportedOperation"
 
 
 def client(endpoint):
@@ -164,6 +165,16 @@ def fifo_queues_keep_order_and_drop_duplicates(sqs):
     checks.refused(("MissingParameter", "MissingRequiredParameterException"), sqs.send_message, QueueUrl=url, MessageBody="x")
 
 
+def ended_move(sqs, source):
+    """The last task that moves messages from a queue, when it has ended."""
+    for _ in range(300):
+        task = sqs.list_message_move_tasks(SourceArn=arn(sqs, source))["Results"][0]
+        if task["Status"] not in ("RUNNING", "CANCELLING"):
+            break
+        time.sleep(0.1)
+    return task
+
+
 def dead_letters_are_moved_and_moved_back(sqs):
     dead = make(sqs, "py-dead")
     policy = json.dumps({"deadLetterTargetArn": arn(sqs, dead), "maxReceiveCount": 1})
@@ -175,21 +186,33 @@ def dead_letters_are_moved_and_moved_back(sqs):
     assert "Messages" not in sqs.receive_message(QueueUrl=work)
     got = sqs.receive_message(QueueUrl=dead, AttributeNames=["All"], VisibilityTimeout=0)["Messages"]
     assert got[0]["Attributes"]["DeadLetterQueueSourceArn"] == arn(sqs, work), got
-    if not hasattr(sqs, "start_message_move_task"):
-        return
     handle = sqs.start_message_move_task(SourceArn=arn(sqs, dead))["TaskHandle"]
-    for _ in range(300):
-        task = sqs.list_message_move_tasks(SourceArn=arn(sqs, dead))["Results"][0]
-        if task["Status"] != "RUNNING":
-            break
-        time.sleep(0.1)
+    task = ended_move(sqs, dead)
     assert task["Status"] == "COMPLETED" and task["ApproximateNumberOfMessagesMoved"] == 1, task
     assert sqs.receive_message(QueueUrl=work)["Messages"][0]["Body"] == "poison"
-    checks.refused(
-        ("ResourceNotFoundException", "InvalidParameterValue", "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation"),
-        sqs.cancel_message_move_task,
-        TaskHandle=handle,
-    )
+    checks.refused(UNSUPPORTED, sqs.cancel_message_move_task, TaskHandle=handle)
+
+
+def a_move_that_is_cancelled_leaves_the_rest_where_it_is(sqs):
+    dead = make(sqs, "py-slow-dead")
+    policy = json.dumps({"deadLetterTargetArn": arn(sqs, dead), "maxReceiveCount": 1})
+    work = make(sqs, "py-slow-work", RedrivePolicy=policy)
+    entries = [{"Id": str(n), "MessageBody": str(n)} for n in range(10)]
+    sqs.send_message_batch(QueueUrl=dead, Entries=entries)
+    arns = {"SourceArn": arn(sqs, dead), "DestinationArn": arn(sqs, work)}
+    handle = sqs.start_message_move_task(**arns, MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
+    task = sqs.list_message_move_tasks(SourceArn=arns["SourceArn"])["Results"][0]
+    assert task["Status"] == "RUNNING" and task["TaskHandle"] == handle, task
+    assert task["DestinationArn"] == arns["DestinationArn"] and task["MaxNumberOfMessagesPerSecond"] == 1, task
+    assert task["ApproximateNumberOfMessagesToMove"] == 10, task
+    checks.refused(("InvalidParameterValue", "InvalidParameterValueException"), sqs.start_message_move_task, **arns)
+    moved = sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"]
+    task = ended_move(sqs, dead)
+    assert task["Status"] == "CANCELLED" and "TaskHandle" not in task, task
+    assert moved <= task["ApproximateNumberOfMessagesMoved"] < 10, (moved, task)
+    left = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10)["Messages"]
+    assert len(left) == 10 - task["ApproximateNumberOfMessagesMoved"], (left, task)
+    checks.refused(UNSUPPORTED, sqs.cancel_message_move_task, TaskHandle=handle)
 
 
 def tags_and_permissions(sqs):
@@ -227,6 +250,7 @@ def main():
             purge_empties_a_queue_once_a_minute,
             fifo_queues_keep_order_and_drop_duplicates,
             dead_letters_are_moved_and_moved_back,
+            a_move_that_is_cancelled_leaves_the_rest_where_it_is,
             tags_and_permissions,
             requests_on_queue_paths_and_by_get_are_answered,
         ],

@@ -23,7 +23,7 @@ class Cli:
 
 def create_a_queue(aws):
     aws.url = aws("create-queue", "--queue-name", "hello")["QueueUrl"]
-    assert aws.url in aws("list-queues")["QueueUrls"]
+    assert aws.url == aws.endpoint + "/000000000000/hello", aws.url
 
 
 def send_a_message(aws):
@@ -35,6 +35,10 @@ def receive_and_delete_it(aws):
     got = aws("receive-message", "--queue-url", aws.url, "--wait-time-seconds", "5")["Messages"]
     assert [message["Body"] for message in got] == ["good morning"]
     aws("delete-message", "--queue-url", aws.url, "--receipt-handle", got[0]["ReceiptHandle"])
+
+
+def the_queue_is_listed_and_empty(aws):
+    assert aws.url in aws("list-queues")["QueueUrls"]
     assert aws("receive-message", "--queue-url", aws.url) is None
 
 
@@ -53,8 +57,10 @@ def a_missing_queue_is_an_error(aws):
     raise AssertionError("it was found")
 
 
+WALK = [create_a_queue, send_a_message, receive_and_delete_it]
+
 if __name__ == "__main__":
     checks.run(
-        [create_a_queue, send_a_message, receive_and_delete_it, set_and_show_attributes, a_missing_queue_is_an_error],
+        [*WALK, the_queue_is_listed_and_empty, set_and_show_attributes, a_missing_queue_is_an_error],
         Cli(checks.endpoint()),
     )

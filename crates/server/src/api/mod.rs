@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use millpond_lanes::Ground;
 use millpond_queue::Queues;
 use millpond_store::Environment;
@@ -119,12 +119,16 @@ impl Api {
         }
     }
 
-    /// Whether the request may wait, so that the caller can count it apart.
-    pub fn may_wait(request: &Request<Bytes>) -> bool {
-        let in_query = request.uri().query().is_some_and(|query| query.contains("wait_ms="));
-        let names_it = |body: &Bytes| body.windows(7).any(|window| window == b"wait_ms");
-        let may = ["/receive", "/poll"].iter().any(|end| request.uri().path().ends_with(end));
-        in_query || (may && names_it(request.body()))
+    /// Whether the request may wait, so that the caller can count it apart. It is read as the operation will read it:
+    /// names can be written in more than one way.
+    pub fn may_wait(&self, request: &Request<Bytes>) -> bool {
+        let (path, method) = (request.uri().path(), request.method());
+        let mut waiting = self.0.routes.iter().filter(|route| route.may_wait);
+        let route = waiting.find(|route| route.method == *method && route.matches(path).is_some());
+        route.is_some_and(|route| {
+            let body = route.has_body().then(|| request.body().clone());
+            Input { values: query(request.uri()), body }.waits()
+        })
     }
 
     /// Ends all waits with what they have, and lets no other request wait: for a graceful stop.
@@ -207,10 +211,7 @@ impl Api {
         if let Some(authorize) = &self.0.authorize {
             authorize(&parts, &body, route.operation, about)?;
         }
-        if let Some(query) = parts.uri.query() {
-            let pairs = form_urlencoded::parse(query.as_bytes());
-            input.values.extend(pairs.map(|(name, value)| (name.into(), value.into())));
-        }
+        input.values.extend(query(&parts.uri));
         if route.has_body() {
             check_content_type(&parts)?;
             input.body = Some(body);
@@ -218,6 +219,12 @@ impl Api {
         let answer = route.run(self.clone(), input).await?;
         Ok(json_response(StatusCode::OK, &answer))
     }
+}
+
+/// The parameters after the path.
+fn query(uri: &Uri) -> Vec<(String, String)> {
+    let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    pairs.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// A page of another site can make a browser send a form or plain text here, but not JSON: so only JSON is taken.

@@ -25,7 +25,7 @@ impl Door for Api {
     }
 
     fn may_wait(&self, request: &Request<Bytes>) -> bool {
-        Self::may_wait(request)
+        Self::may_wait(self, request)
     }
 
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {

@@ -31,8 +31,13 @@ pub struct Route {
     pub input: fn(&mut SchemaGenerator) -> Schema,
     /// What it answers.
     pub output: fn(&mut SchemaGenerator) -> Schema,
+    /// Whether it waits when it is asked to.
+    pub may_wait: bool,
     run: Run,
 }
+
+/// What asks an operation to wait.
+const WAIT: &str = "wait_ms";
 
 /// A request as an operation gets it: names in the path and parameters of the query, and the body.
 #[derive(Debug, Default)]
@@ -70,7 +75,9 @@ impl Route {
             I::json_schema as fn(&mut SchemaGenerator) -> Schema,
             SchemaGenerator::subschema_for::<O> as fn(&mut SchemaGenerator) -> Schema,
         );
-        Self { method, path, operation, summary, input, output, run }
+        let fields = input(&mut SchemaGenerator::default());
+        let may_wait = fields.pointer(&format!("/properties/{WAIT}")).is_some();
+        Self { method, path, operation, summary, input, output, may_wait, run }
     }
 
     /// Whether requests of its method have a body.
@@ -113,6 +120,16 @@ impl Input {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it asks to wait, for an operation that does.
+    pub fn waits(&self) -> bool {
+        let Some(body) = &self.body else {
+            return self.value(WAIT).is_some_and(|wait| wait.parse() != Ok(0_u64));
+        };
+        // What cannot be read is refused without waiting.
+        let object = object(body).unwrap_or_default();
+        object.get(WAIT).is_some_and(|wait| wait.as_u64() != Some(0))
+    }
+
     fn read<I: DeserializeOwned>(self) -> Result<I, ApiError> {
         match &self.body {
             None => {
@@ -122,13 +139,7 @@ impl Input {
                 serde_path_to_error::deserialize(parsed).map_err(wrong_field)
             }
             Some(body) => {
-                let mut object: Map<String, Value> = if body.is_empty() {
-                    Map::new()
-                } else {
-                    serde_json::from_slice(body).map_err(|error| {
-                        ApiError::invalid("body", format!("is not a JSON object: {error}"))
-                    })?
-                };
+                let mut object = object(body)?;
                 for (name, value) in self.values {
                     if object.insert(name.clone(), Value::String(value)).is_some() {
                         let problem = "is given in the path or query, and again";
@@ -139,6 +150,15 @@ impl Input {
             }
         }
     }
+}
+
+/// The body as JSON; an empty one is an empty object.
+fn object(body: &Bytes) -> Result<Map<String, Value>, ApiError> {
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::invalid("body", format!("is not a JSON object: {error}")))
 }
 
 fn form(text: &[u8]) -> form_urlencoded::Parse<'_> {

@@ -161,7 +161,7 @@ pub struct LimitSettings {
     #[serde(deserialize_with = "from_text")]
     pub idle_timeout: Option<Span>,
 
-    /// How long a client may take nothing of its answer [default: 30s].
+    /// How long a client may take to take an answer [default: 30s].
     #[arg(long, env = "MILLPOND_WRITE_TIMEOUT", value_name = "TIME", hide_short_help = true)]
     #[serde(deserialize_with = "from_text")]
     pub write_timeout: Option<Span>,

@@ -4,11 +4,15 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 
-use super::limits::RETRY_AFTER_SECONDS;
+use super::limits::{HEAD_FIELDS_MAX, RETRY_AFTER_SECONDS};
 
 /// Why the server itself refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    #[error(
+        "The request's head has more than {HEAD_FIELDS_MAX} fields, which is the most that is accepted."
+    )]
+    TooManyFields,
     #[error("The request's body has more than {0} bytes, which is the most that is accepted.")]
     TooLarge(usize),
     #[error("The request's body did not come in time.")]
@@ -21,7 +25,10 @@ pub enum Refusal {
     Busy,
     #[error("Too many receives wait for messages now. Try again later, or do not wait.")]
     TooManyWaits,
-    #[error("The request comes from a web page of another origin, and the server is open to all.")]
+    #[error(
+        "The request comes from a web page of another origin, or by a name that the server does not know as its own \
+         (see public_url), and the server is open to all."
+    )]
     ForeignOrigin,
 }
 
@@ -48,6 +55,7 @@ impl Encoding {
 impl Refusal {
     pub fn status(self) -> StatusCode {
         match self {
+            Self::TooManyFields => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
@@ -60,6 +68,7 @@ impl Refusal {
     /// What metrics and logs call it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::TooManyFields => "too_many_fields",
             Self::TooLarge(_) => "too_large",
             Self::TooSlow => "too_slow",
             Self::Broken => "broken",
@@ -75,7 +84,9 @@ impl Refusal {
         match self {
             Self::NoRoom | Self::Busy => "ServiceUnavailable",
             Self::TooManyWaits => "RequestThrottled",
-            Self::TooLarge(_) | Self::TooSlow | Self::Broken => "InvalidParameterValue",
+            Self::TooManyFields | Self::TooLarge(_) | Self::TooSlow | Self::Broken => {
+                "InvalidParameterValue"
+            }
             Self::ForeignOrigin => "AccessDenied",
         }
     }

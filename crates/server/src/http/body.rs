@@ -17,7 +17,7 @@ pub async fn read(
     clock: &dyn Clock,
 ) -> Result<(Bytes, Held), Refusal> {
     if body.is_end_stream() {
-        return Ok((Bytes::new(), Held::default()));
+        return Ok((Bytes::new(), room.nothing()));
     }
     let most = limits.body_bytes_max;
     // A body that says that it is too large is not asked for.
@@ -32,7 +32,7 @@ pub async fn read(
 }
 
 async fn read_all(mut body: Incoming, most: usize, room: &Room) -> Result<(Bytes, Held), Refusal> {
-    let mut held = Held::default();
+    let mut held = room.nothing();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -1,9 +1,13 @@
 //! One connection, from its first byte to its last.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
+use http::{Request, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -63,12 +67,13 @@ async fn exchange<S>(
     let front = Front { inside: Arc::clone(&inside), peer, tls };
     let service = service_fn({
         let pulse = Arc::clone(&pulse);
-        move |request| {
+        move |request: Request<Incoming>| {
             let (front, in_work) = (front.clone(), pulse.request());
+            let has_windows = request.version() == Version::HTTP_2;
             async move {
                 let answer = front.answer(request).await;
-                drop(in_work);
-                answer
+                let watched = |body| Full::new(in_work.answered(body, has_windows));
+                Ok::<_, Infallible>(answer.map(watched))
             }
         }
     });

@@ -1,6 +1,5 @@
 //! Who answers what: the server's own pages, and the doors behind it.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,14 +7,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use millpond_store::Clock;
 
 use super::answer::{Encoding, Refusal, come_back, plain};
 use super::body;
 use super::door::Door;
-use super::normal;
+use super::limits::{COUNTED_BYTES_MIN, HEAD_FIELDS_MAX};
+use super::normal::{self, Names};
 use super::room::Room;
 use crate::config::Limits;
 use crate::telemetry::{Metrics, Took, Traced, Traces};
@@ -48,6 +47,8 @@ pub struct Inside {
     pub clock: Arc<dyn Clock>,
     /// Whether requests need no signature.
     pub anonymous: bool,
+    /// What pages of its own may call the server.
+    pub names: Names,
     /// When requests have traces.
     pub traces: Option<Traces>,
 }
@@ -62,27 +63,29 @@ pub struct Front {
 
 impl Front {
     /// Answers a request; every failure is an answer.
-    pub async fn answer(
-        self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, Infallible> {
+    pub async fn answer(self, request: Request<Incoming>) -> Response<Bytes> {
         let inside = &self.inside;
         let began = inside.clock.monotonic();
         let (mut parts, body) = request.into_parts();
+        let too_many = parts.headers.len() > HEAD_FIELDS_MAX;
         normal::normalize(&parts.uri, &mut parts.headers, self.tls);
         let encoding = Encoding::of(&parts.headers);
         // Only for those who want to read it.
         let asked = tracing::enabled!(tracing::Level::DEBUG)
             .then(|| (parts.method.clone(), parts.uri.path().to_owned()));
         let traced = self.trace(&mut parts);
-        let (door, outcome) = self.pass(Request::from_parts(parts, ()), body).await;
+        let (door, outcome) = if too_many {
+            (Way::new("none"), Err(Refusal::TooManyFields))
+        } else {
+            self.pass(Request::from_parts(parts, ()), body).await
+        };
         let refusal = outcome.as_ref().err().map(|refusal| refusal.name());
         let mut response = outcome.unwrap_or_else(|refusal| {
             inside.metrics.refused(refusal.name());
             refusal.answer(encoding)
         });
         come_back(&mut response);
-        let response = self.count_bytes(response, encoding);
+        let response = self.count_bytes(response);
         let took = inside.clock.monotonic().since(began);
         let status = response.status();
         inside.metrics.answered(Took { door: door.name, waited: door.waited, status, took });
@@ -94,7 +97,7 @@ impl Front {
             let (peer, door, status) = (self.peer, door.name, status.as_u16());
             tracing::debug!(%peer, door, %method, path, status, millis, "answered");
         }
-        Ok(response.map(Full::new))
+        response
     }
 
     /// Begins the span of a request, if it has one, and lets those who answer know. The server's own pages have none:
@@ -140,10 +143,14 @@ impl Front {
         let inside = &self.inside;
         let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;
         // A page of another origin must not move the clock.
-        if head.method() != Method::GET && normal::is_from_foreign_page(head.headers()) {
+        if head.method() != Method::GET && self.is_foreign(head) {
             return Err(Refusal::ForeignOrigin);
         }
         Ok(inside.special.answer(head.method(), head.uri().path(), body, self.peer).await)
+    }
+
+    fn is_foreign(&self, head: &Request<()>) -> bool {
+        normal::is_from_foreign_page(head.headers(), &self.inside.names, self.peer)
     }
 
     async fn through(
@@ -154,13 +161,14 @@ impl Front {
         way: &mut Way,
     ) -> Result<Response<Bytes>, Refusal> {
         let inside = &self.inside;
-        if inside.anonymous && normal::is_from_foreign_page(head.headers()) {
+        if inside.anonymous && self.is_foreign(&head) {
             return Err(Refusal::ForeignOrigin);
         }
         let (body, _held) = body::read(body, &inside.limits, &inside.room, &*inside.clock).await?;
         let request = head.map(|()| body);
         way.waited = door.may_wait(&request);
         let _turn = if way.waited { inside.room.wait()? } else { inside.room.request().await? };
+        inside.room.check()?;
         let traced = request.extensions().get::<Traced>().cloned();
         let answer = door.handle(request);
         Ok(match traced {
@@ -170,25 +178,12 @@ impl Front {
     }
 
     /// Counts the answer's bytes until the client has taken them.
-    fn count_bytes(&self, response: Response<Bytes>, encoding: Encoding) -> Response<Bytes> {
-        let inside = &self.inside;
-        let (parts, body) = response.into_parts();
-        // What is small is in the connection's own buffers already.
-        if body.len() < COUNTED_BYTES_MIN {
-            return Response::from_parts(parts, body);
-        }
-        match inside.room.counted(body) {
-            Ok(body) => Response::from_parts(parts, body),
-            Err(refusal) => {
-                inside.metrics.refused(refusal.name());
-                refusal.answer(encoding)
-            }
-        }
+    fn count_bytes(&self, response: Response<Bytes>) -> Response<Bytes> {
+        response.map(|body| {
+            if body.len() < COUNTED_BYTES_MIN { body } else { self.inside.room.counted(body) }
+        })
     }
 }
-
-/// Answers smaller than this are not worth counting.
-const COUNTED_BYTES_MIN: usize = 4_096;
 
 /// Which way a request went.
 struct Way {

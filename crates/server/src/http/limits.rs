@@ -16,6 +16,8 @@ pub const WAITS_MAX: usize = 5_000;
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of all bodies in memory, of requests and answers.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Answers with fewer bytes are not worth counting: they are in the connection's own buffers at once.
+pub const COUNTED_BYTES_MIN: usize = 4_096;
 
 /// How long a request's head may take.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,7 +26,7 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may be without a request. Clients keep idle ones for 60 to 90 seconds, and should be the ones
 /// who close them: a request that meets a closing connection is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a client may take nothing of its answer.
+/// How long a client may take to take an answer.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests may take to finish when the server stops.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +41,9 @@ pub const RETRY_AFTER_SECONDS: &str = "1";
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The same for HTTP/2, which counts in other types.
 pub const HEAD_BYTES_MAX_H2: u32 = 64 * 1024;
+/// Fields of a head. HTTP/1.1 has the same bound already when a request comes: more than hyper's default cost it an
+/// allocation for every request.
+pub const HEAD_FIELDS_MAX: usize = 100;
 /// Requests at a time on one connection of HTTP/2.
 pub const STREAMS_MAX: u32 = 250;
 /// What one request of HTTP/2 may send ahead of being read.

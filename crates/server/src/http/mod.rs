@@ -14,6 +14,7 @@ pub mod limits;
 mod normal;
 mod pulse;
 mod room;
+mod speech;
 mod tls;
 mod watched;
 
@@ -21,5 +22,6 @@ pub use accept::Listener;
 pub use answer::plain;
 pub use door::Door;
 pub use front::{Inside, Special};
+pub use normal::Names;
 pub use room::Room;
 pub use tls::{Tls, TlsError};

@@ -1,6 +1,7 @@
 //! How much the server has in hand: requests, waits and bytes, each with its own bound.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use millpond_store::Clock;
@@ -18,7 +19,8 @@ const BLOCK: usize = 1_024;
 pub struct Room {
     requests: Arc<Semaphore>,
     waits: Arc<Semaphore>,
-    blocks: Arc<Semaphore>,
+    /// In hand. Answers may take it beyond the bound, so no semaphore can count it.
+    blocks: Arc<AtomicUsize>,
     blocks_max: usize,
     waits_max: usize,
     requests_max: usize,
@@ -31,20 +33,24 @@ pub struct Turn {
 }
 
 /// Bytes that are counted while this lives.
-#[derive(Default)]
 pub struct Held {
-    permit: Option<OwnedSemaphorePermit>,
+    all: Arc<AtomicUsize>,
     blocks: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.blocks, Ordering::AcqRel);
+    }
 }
 
 impl Room {
     pub fn new(limits: &Limits, clock: &Arc<dyn Clock>) -> Self {
-        let blocks_max = limits.bodies_bytes_max.div_ceil(BLOCK).min(Semaphore::MAX_PERMITS);
         Self {
             requests: Arc::new(Semaphore::new(limits.requests_max)),
             waits: Arc::new(Semaphore::new(limits.waits_max)),
-            blocks: Arc::new(Semaphore::new(blocks_max)),
-            blocks_max,
+            blocks: Arc::default(),
+            blocks_max: limits.bodies_bytes_max.div_ceil(BLOCK),
             waits_max: limits.waits_max,
             requests_max: limits.requests_max,
             clock: Arc::clone(clock),
@@ -67,28 +73,38 @@ impl Room {
         permit.map(|permit| Turn { _permit: permit }).map_err(|_| Refusal::TooManyWaits)
     }
 
-    /// Counts up to `bytes` in all for one body, at once or not at all.
+    /// Nothing yet.
+    pub fn nothing(&self) -> Held {
+        Held { all: Arc::clone(&self.blocks), blocks: 0 }
+    }
+
+    /// Counts up to `bytes` in all for one request's body, at once or not at all.
     pub fn hold(&self, held: &mut Held, bytes: usize) -> Result<(), Refusal> {
         let more = bytes.div_ceil(BLOCK).saturating_sub(held.blocks);
         if more == 0 {
             return Ok(());
         }
-        let wanted = u32::try_from(more).map_err(|_| Refusal::NoRoom)?;
-        let permit = Arc::clone(&self.blocks).try_acquire_many_owned(wanted);
-        let permit = permit.map_err(|_| Refusal::NoRoom)?;
+        let fits = |taken: usize| taken.checked_add(more).filter(|all| *all <= self.blocks_max);
+        let counted = self.blocks.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits);
+        counted.map_err(|_| Refusal::NoRoom)?;
         held.blocks += more;
-        match &mut held.permit {
-            Some(first) => first.merge(permit),
-            none => *none = Some(permit),
-        }
         Ok(())
     }
 
-    /// The same bytes, counted until the last of them is sent or dropped.
-    pub fn counted(&self, bytes: Bytes) -> Result<Bytes, Refusal> {
-        let mut held = Held::default();
-        self.hold(&mut held, bytes.len())?;
-        Ok(Bytes::from_owner(Counted { bytes, _held: held }))
+    /// Whether a request may begin: not while answers have taken more than there is.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let over = self.blocks.load(Ordering::Acquire) > self.blocks_max;
+        if over { Err(Refusal::NoRoom) } else { Ok(()) }
+    }
+
+    /// The bytes of an answer, counted until the last of them is sent or dropped. They are counted beyond the bound
+    /// too: what an answer says has happened, and whoever is not told, of messages that are on loan now, say, cannot
+    /// know. New requests pay for it.
+    pub fn counted(&self, bytes: Bytes) -> Bytes {
+        let mut held = self.nothing();
+        held.blocks = bytes.len().div_ceil(BLOCK);
+        self.blocks.fetch_add(held.blocks, Ordering::AcqRel);
+        Bytes::from_owner(Counted { bytes, _held: held })
     }
 
     /// Requests in work, receives that wait, and bytes in memory.
@@ -98,7 +114,7 @@ impl Room {
         (
             taken(self.requests_max, &self.requests),
             taken(self.waits_max, &self.waits),
-            taken(self.blocks_max, &self.blocks) * BLOCK,
+            self.blocks.load(Ordering::Acquire) * BLOCK,
         )
     }
 }
@@ -139,20 +155,33 @@ mod tests {
         assert!(room.wait().is_ok() && room.request().await.is_ok());
     }
 
-    #[tokio::test]
-    async fn bytes_are_counted_until_they_are_dropped() {
+    #[test]
+    fn bytes_are_counted_until_they_are_dropped() {
         let room = room();
-        let mut held = Held::default();
+        let mut held = room.nothing();
         room.hold(&mut held, 1).unwrap();
         room.hold(&mut held, BLOCK + 1).unwrap();
         room.hold(&mut held, BLOCK + 2).unwrap();
         assert_eq!(room.in_hand().2, 2 * BLOCK);
-        let answer = room.counted(Bytes::from(vec![7; 2 * BLOCK])).unwrap();
+        let answer = room.counted(Bytes::from(vec![7; 2 * BLOCK]));
         assert_eq!(room.hold(&mut held, 2 * BLOCK + 1), Err(Refusal::NoRoom));
         let part = answer.slice(1..5);
         drop(answer);
         assert_eq!(room.in_hand().2, 4 * BLOCK, "a part of them is still there");
         drop((part, held));
         assert_eq!(room.in_hand().2, 0);
+    }
+
+    #[test]
+    fn an_answer_that_was_made_has_room_and_new_requests_have_none_until_it_is_gone() {
+        let room = room();
+        let mut held = room.nothing();
+        room.hold(&mut held, 3 * BLOCK).unwrap();
+        let answer = room.counted(Bytes::from(vec![7; 9 * BLOCK]));
+        assert_eq!(room.in_hand().2, 12 * BLOCK);
+        assert_eq!(room.check(), Err(Refusal::NoRoom));
+        assert_eq!(room.hold(&mut room.nothing(), 1), Err(Refusal::NoRoom));
+        drop(answer);
+        assert_eq!((room.check(), room.hold(&mut held, 4 * BLOCK)), (Ok(()), Ok(())));
     }
 }

@@ -3,6 +3,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use http::Uri;
+use http::uri::Authority;
 use millpond_sqs::{Sqs, SqsOptions};
 use millpond_store::{Clock, Environment, SystemClock};
 use tokio::sync::watch;
@@ -18,7 +20,7 @@ use super::signals::Signals;
 use super::welcome::welcome;
 use crate::api::{self, Api, authorize_by};
 use crate::config::Config;
-use crate::http::{Door, Inside, Listener, Room, Tls};
+use crate::http::{Door, Inside, Listener, Names, Room, Tls};
 use crate::telemetry::{Metrics, Sources, Traces, log_filter, start_logs};
 
 /// Serves until told to stop.
@@ -139,6 +141,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             anonymous: config.keys.is_none(),
+            names: names(config),
             traces,
         });
         Self { sqs, api, inside, health, tls, metrics, clock }
@@ -214,6 +217,13 @@ fn native_api(config: &Config, opened: &Opened, sqs: &Sqs) -> Api {
         }
         None => api,
     }
+}
+
+/// What the server is called by those who know it.
+fn names(config: &Config) -> Names {
+    let public = config.public_url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+    let public = public.as_ref().and_then(|url| url.authority()).map(Authority::as_str);
+    Names::new(public.into_iter().chain([config.listen.to_string().as_str()]))
 }
 
 /// Who answers what, by the beginning of the path.

@@ -1,5 +1,8 @@
 //! Starting with nothing, and the server's own pages.
 
+use std::io::Write as _;
+
+use crate::support::http::{connect, read_answer};
 use crate::support::server::run;
 use crate::support::{Server, get, post, request};
 
@@ -47,6 +50,33 @@ fn pages_of_other_origins_cannot_use_an_open_server() {
     assert_eq!(request(&server.address, "POST", "/test-clock/advance", &foreign, body).status, 403);
     let own = [form[0], ("Origin", &*server.endpoint)];
     assert_eq!(request(&server.address, "POST", "/", &own, "Action=ListQueues").status, 200);
+}
+
+/// The status of a request by whatever name, with these headers.
+fn by_name(server: &Server, host: &str, method: &str, path: &str, headers: &str) -> u16 {
+    let mut stream = connect(&server.address);
+    let body = "{\"seconds\": 1}";
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}");
+    stream.write_all(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes()).unwrap();
+    read_answer(&stream).unwrap().status
+}
+
+#[test]
+fn a_page_whose_name_was_made_to_point_here_cannot_use_an_open_server() {
+    let server = Server::start(&["--test-clock", "--public-url", "https://queues.test/here"]);
+    let list = "/?Action=ListQueues";
+    let clock = "/test-clock/advance";
+    for (host, status) in [("evil.test:9324", 403), ("queues.test", 200), ("localhost:1", 200)] {
+        // As browsers send them: with a form, and as a read, which names no origin without TLS.
+        let origin = format!("Origin: http://{host}\r\n");
+        assert_eq!(by_name(&server, host, "POST", list, &origin), status, "{host}");
+        assert_eq!(by_name(&server, host, "POST", clock, &origin), status, "{host}");
+        let language = "Accept-Language: en\r\n";
+        assert_eq!(by_name(&server, host, "GET", list, language), status, "{host}");
+        // As other clients do.
+        assert_eq!(by_name(&server, host, "GET", list, ""), 200, "{host}");
+    }
 }
 
 #[test]

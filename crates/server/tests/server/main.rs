@@ -11,6 +11,7 @@ mod crash;
 mod groups;
 mod health;
 mod hostile;
+mod hostile_http2;
 mod overload;
 mod sdk;
 mod stopping;

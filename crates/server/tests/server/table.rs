@@ -10,7 +10,7 @@ use crate::support::server::run;
 use crate::support::{Server, eventually, get, sqs};
 
 /// A DynamoDB engine inside this process: its address.
-fn engine() -> (String, tokio::runtime::Runtime) {
+pub fn engine() -> (String, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -23,7 +23,8 @@ fn engine() -> (String, tokio::runtime::Runtime) {
     (endpoint, runtime)
 }
 
-fn variables(endpoint: &str) -> [(&str, &str); 4] {
+/// What leads a server there.
+pub fn variables(endpoint: &str) -> [(&str, &str); 4] {
     [
         ("AWS_ENDPOINT_URL", endpoint),
         ("AWS_ACCESS_KEY_ID", "dummy"),

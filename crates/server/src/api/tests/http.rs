@@ -85,13 +85,35 @@ async fn the_check_of_access_sees_operation_and_queue_and_decides() {
 }
 
 #[tokio::test]
-async fn requests_that_may_wait_are_known_by_their_wait() {
-    let may_wait = |path: &str, body: &'static str| {
-        super::Api::may_wait(&Request::post(path).body(Bytes::from(body)).unwrap())
+async fn requests_that_wait_are_known_however_they_say_it() {
+    let world = world();
+    let asks = |method: Method, path: &str, body: &str| {
+        let request = Request::builder().method(method).uri(path);
+        world.api.may_wait(&request.body(Bytes::from(body.to_owned())).unwrap())
     };
-    assert!(may_wait("/v1/queues/q/receive", "{\"wait_ms\":5}"));
-    assert!(!may_wait("/v1/queues/q/receive", "{}"));
-    assert!(may_wait("/v1/topics/t/groups/g/poll", "{\"worker\":\"w\",\"wait_ms\":5}"));
-    assert!(!may_wait("/v1/queues/q/messages", "{\"messages\":[{\"body\":\"wait_ms\"}]}"));
-    assert!(may_wait("/v1/topics/t/records?partition=0&wait_ms=5", ""));
+    let post = |path: &str, body: &str| asks(Method::POST, path, body);
+    let get = |path: &str| asks(Method::GET, path, "");
+    let receive = "/v1/queues/q/receive";
+    assert!(post(receive, "{\"wait_ms\":5}"));
+    assert!(post(receive, "{\"wait\\u005fms\":60000}"));
+    assert!(post(receive, "{\"wait_ms\":0,\"wait_ms\":60000}"), "the last one is meant");
+    assert!(post("/v1/topics/t/groups/g/poll", "{\"worker\":\"w\",\"wait_ms\":5}"));
+    assert!(get("/v1/topics/t/records?partition=0&wait_ms=5"));
+    assert!(get("/v1/topics/t/records?partition=0&wait%5Fms=60000"));
+    assert!(get("/v1/topics/t/records?partition=0&w%61it_ms=00060000"));
+    assert!(get("/v1/sequencers/main/queues/q/ranges?wait%5Fms=60000"));
+    for body in ["{}", "", "{\"wait_ms\":0}", "{\"worker\":\"wait_ms\"}", "{\"wait_ms\":5"] {
+        assert!(!post(receive, body), "{body}");
+    }
+    assert!(!post("/v1/queues/q/messages", "{\"messages\":[{\"body\":\"wait_ms\"}]}"));
+    assert!(!get("/v1/topics/t/records?partition=0&wait_ms=0"));
+    assert!(!get("/v1/queues?wait_ms=5"), "what cannot wait does not");
+}
+
+#[test]
+fn every_operation_that_can_wait_is_known() {
+    let waiting = super::routes::all().into_iter().filter(|route| route.may_wait);
+    let mut names: Vec<&str> = waiting.map(|route| route.operation).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["follow_sequence", "poll_group", "read_records", "receive_messages"]);
 }

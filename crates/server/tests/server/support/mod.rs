@@ -1,7 +1,9 @@
 //! A server that runs, and raw HTTP to talk to it with.
 
 pub mod collector;
+pub mod gate;
 pub mod http;
+pub mod http2;
 pub mod load;
 pub mod server;
 pub mod sqs;
@@ -9,6 +11,7 @@ pub mod sqs;
 use std::time::{Duration, Instant};
 
 pub use collector::Collector;
+pub use gate::Gate;
 pub use http::{get, post, request};
 pub use server::Server;
 
