@@ -80,7 +80,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
             Err(Put::Failed(failure)) => return Err(failure),
         }
     }
-    Err(Failure::new(Code::ServiceUnavailable, "Too many changes at once. Please try again."))
+    Err(Failure::too_many_changes())
 }
 
 /// Whether the name is that of the kind of queue that the attributes ask for.

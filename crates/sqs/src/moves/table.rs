@@ -120,7 +120,7 @@ impl Moves {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Failure::new(Code::ServiceUnavailable, "Too many changes at once. Please try again."))
+        Err(Failure::too_many_changes())
     }
 
     /// Carries on with tasks whose nodes are gone.

@@ -319,15 +319,10 @@ async fn what_was_not_sent_through_sqs_has_the_digest_of_what_is_shown() {
 
 #[tokio::test]
 async fn when_the_store_fails_clients_are_told_to_try_again_and_no_more() {
-    use millpond_store::{Fault, FaultPlan, Faulty};
+    use millpond_store::{Fault, FaultPlan};
     let world = World::new().await;
     let url = world.queue("q").await;
-    let environment = world.ground.environment.clone();
-    let store =
-        std::sync::Arc::new(Faulty::new(std::sync::Arc::clone(&world.ground.store), &environment));
-    let ground = millpond_lanes::Ground::new(std::sync::Arc::clone(&store) as _, &environment);
-    let sqs = millpond_sqs::Sqs::open(&ground, millpond_sqs::SqsOptions::default()).await.unwrap();
-    let failing = World { ground, sqs, ..world.clone() };
+    let (failing, store) = world.failing_node(millpond_sqs::SqsOptions::default()).await;
     for (fault, status, code) in [
         (Fault::Definite, 503, "ServiceUnavailableException"),
         (Fault::Throttle, 400, "RequestThrottled"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::common::{World, bodies, json_request};
 use millpond_sqs::SqsOptions;
+use millpond_store::{Fault, FaultPlan};
 use serde_json::{Value, json};
 
 fn wait(url: &str) -> Value {
@@ -223,6 +224,43 @@ async fn a_thousand_waiting_receivers_are_all_served() {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_for_a_moment_does_not_end_the_waits_of_others() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let url = world.queue("q").await;
+    let call = world.spawn("ReceiveMessage", &wait(&url));
+    world.settle().await;
+    // What is known of the queue is old by now, so that the next request reads its row again.
+    world.pass(6);
+    world.settle().await;
+    store.follow(FaultPlan::once(0, Fault::Definite));
+    let (code, _) = world.ask("GetQueueAttributes", json!({"QueueUrl": url})).await.error();
+    assert_eq!(code, "ServiceUnavailableException");
+    world.settle().await;
+    assert!(!call.is_finished(), "the queue is still there");
+    world.send(&url, "x").await;
+    assert_eq!(bodies(&got(call).await), ["x"]);
+}
+
+#[tokio::test]
+async fn many_changes_at_once_do_not_end_the_waits_of_others() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let url = world.queue("q").await;
+    let call = world.spawn("ReceiveMessage", &wait(&url));
+    world.settle().await;
+    // Each time that the row is written, another change has been faster.
+    let faults = (0..500).map(|request| (2 * request + 1, Fault::Conflict));
+    store.follow(FaultPlan::Script(faults.collect()));
+    let tag = json!({"QueueUrl": url, "Tags": {"a": "b"}});
+    let (code, _) = world.ask("TagQueue", tag).await.error();
+    store.follow(FaultPlan::None);
+    assert_eq!(code, "ServiceUnavailableException");
+    world.settle().await;
+    assert!(!call.is_finished(), "the queue is still there");
+    world.send(&url, "x").await;
+    assert_eq!(bodies(&got(call).await), ["x"]);
 }
 
 /// A world whose store takes ten milliseconds for each request.

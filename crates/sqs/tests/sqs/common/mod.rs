@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use millpond_lanes::Ground;
 use millpond_sqs::{Sqs, SqsOptions};
-use millpond_store::{Clock as _, Environment, SystemClock, Timestamp, VirtualClock};
+use millpond_store::{Clock as _, Environment, Faulty, Store, SystemClock, Timestamp, VirtualClock};
 use millpond_testing::Watched;
 use serde_json::{Value, json};
 
@@ -25,6 +25,9 @@ pub use store::Kind;
 
 /// When every test begins.
 pub const BEGIN_MS: u64 = 1_800_000_000_000;
+
+/// A store that fails when it is told to.
+pub type Failing = Faulty<Arc<dyn Store>>;
 
 /// A server and its clock.
 #[derive(Clone)]
@@ -92,6 +95,15 @@ impl World {
     /// A world over something else.
     pub fn over(clock: VirtualClock, ground: Ground, sqs: Sqs) -> Self {
         Self { clock, ground, sqs, watched: None, kept: None }
+    }
+
+    /// Another node over the same store, which fails there as it is told to.
+    pub async fn failing_node(&self, options: SqsOptions) -> (Self, Arc<Failing>) {
+        let environment = self.ground.environment.clone();
+        let store = Arc::new(Faulty::new(Arc::clone(&self.ground.store), &environment));
+        let ground = Ground::new(Arc::clone(&store) as _, &environment);
+        let sqs = Sqs::open(&ground, options).await.unwrap();
+        (Self { ground, sqs, ..self.clone() }, store)
     }
 
     /// Another node over the same store.
