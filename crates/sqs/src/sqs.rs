@@ -210,8 +210,8 @@ impl Sqs {
             (Some(seconds), _) => seconds > 0,
             // The queue decides. One that is not known yet may.
             (None, url) => {
-                let address = match &url {
-                    Some(url) => Address::of_url(url).ok(),
+                let address = match url.filter(|url| !url.is_empty()) {
+                    Some(url) => Address::of_url(&url).ok(),
                     None => Address::of_path(request.uri().path()),
                 };
                 let Some(address) = address else { return false };

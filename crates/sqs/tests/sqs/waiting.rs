@@ -197,6 +197,9 @@ async fn it_is_known_beforehand_who_may_wait() {
     assert!(may("ReceiveMessage", json!({"QueueUrl": long})), "the queue says so");
     assert!(may("ReceiveMessage", json!({"QueueUrl": "http://x/000000000000/unknown"})));
     assert!(!may("SendMessage", json!({"QueueUrl": long})));
+    // An empty address is none: the path counts.
+    let empty = [("Action", "ReceiveMessage"), ("QueueUrl", "")];
+    assert!(world.sqs.may_wait(&crate::common::form_request("/000000000000/long", &empty)));
     let form = |form| world.sqs.may_wait(&crate::common::form_request("/000000000000/short", form));
     assert!(form(&[("Action", "ReceiveMessage"), ("WaitTimeSeconds", "1")]));
     assert!(!form(&[("Action", "ReceiveMessage")]));
