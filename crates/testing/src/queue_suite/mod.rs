@@ -77,6 +77,7 @@ macro_rules! queue_suite {
             endings::a_purge_leaves_other_queues_alone_and_is_counted,
             endings::sends_racing_a_purge_are_before_or_after_it,
             endings::a_purge_forgets_what_it_removed_and_no_more,
+            endings::a_purge_forgets_what_was_done_before_it,
             endings::a_delayed_message_is_invisible_until_due,
             faults::no_fault_loses_resurrects_or_unlocks,
             faults::no_fault_loses_resurrects_or_unlocks_in_strict_queues,
