@@ -1,7 +1,8 @@
 //! Millpond's own attributes, tenants of standard queues, and several nodes over one store.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-use crate::common::{World, bodies};
+use crate::common::{World, bodies, while_time_passes};
+use millpond_store::{Partition, Query, collect};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -244,6 +245,46 @@ async fn a_queue_that_was_half_made_or_half_deleted_is_made_whole() {
     native.update_config(other).await.unwrap();
     world.another_node().await.counts(&url).await;
     assert_eq!(queues.open("q").await.unwrap().config().await.unwrap().visibility.as_secs(), 50);
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_cut_off_anywhere_leaves_nothing_behind() {
+    let mut cut_off = 0;
+    for steps in 0..20 {
+        let world = World::slow().await;
+        let clock = world.clock.clone();
+        let url = while_time_passes(&clock, world.queue("q")).await;
+        for n in 0..20 {
+            while_time_passes(&clock, world.send(&url, &n.to_string())).await;
+        }
+        let queues = millpond_queue::Queues::new(&world.ground);
+        let native = while_time_passes(&clock, queues.open("q")).await.unwrap();
+        let lane = format!("q/q~{}//0", native.incarnation());
+        let left = async || {
+            let query = Query::new(Partition::new(lane.clone()).unwrap());
+            let all = collect(world.ground.store.as_ref(), query, 100);
+            while_time_passes(&clock, all).await.unwrap().len()
+        };
+        let call = world.spawn("DeleteQueue", &json!({"QueueUrl": url}));
+        world.steps(steps).await;
+        // The client hangs up, and the node ends.
+        call.abort();
+        world.sqs.close();
+        world.steps(10).await;
+        let before = left().await;
+        let next = while_time_passes(&clock, world.another_node()).await;
+        let exists =
+            while_time_passes(&clock, next.ask("GetQueueUrl", json!({"QueueName": "q"}))).await;
+        if exists.status == 200 {
+            assert_eq!(before, 20, "after {steps} steps nothing has happened");
+            continue;
+        }
+        cut_off += usize::from(before > 0);
+        next.pass(60);
+        world.steps(100).await;
+        assert_eq!(left().await, 0, "after {steps} steps");
+    }
+    assert!(cut_off > 0, "no deletion was cut off half-way");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::common::{World, bodies, json_request};
+use crate::common::{World, bodies, json_request, while_time_passes};
 use millpond_sqs::SqsOptions;
 use millpond_store::{Fault, FaultPlan};
 use serde_json::{Value, json};
@@ -266,53 +266,15 @@ async fn many_changes_at_once_do_not_end_the_waits_of_others() {
     assert_eq!(bodies(&got(call).await), ["x"]);
 }
 
-/// A world whose store takes ten milliseconds for each request.
-async fn slow() -> World {
-    use millpond_store::{Environment, Latency, MemoryStore, Slow, Timestamp, VirtualClock};
-    let clock = VirtualClock::new(Timestamp::from_millis(crate::common::BEGIN_MS));
-    let environment = Environment::simulated(clock.clone(), 7);
-    let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
-    let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
-    let ground = millpond_lanes::Ground::new(std::sync::Arc::new(store), &environment);
-    let opening = millpond_sqs::Sqs::open(&ground, SqsOptions::default());
-    let sqs = while_time_passes(&clock, opening).await.unwrap();
-    World::over(clock, ground, sqs)
-}
-
-/// Does something while time passes, five milliseconds at a time.
-async fn while_time_passes<T>(
-    clock: &millpond_store::VirtualClock,
-    work: impl Future<Output = T>,
-) -> T {
-    let pass = async {
-        loop {
-            for _ in 0..50 {
-                tokio::task::yield_now().await;
-            }
-            clock.advance(Duration::from_millis(5));
-        }
-    };
-    tokio::select! {
-        biased;
-        done = work => done,
-        () = pass => unreachable!("time does not end"),
-    }
-}
-
 #[tokio::test]
 async fn whenever_a_client_hangs_up_on_a_slow_store_no_message_is_lost() {
     let mut given_back = 0;
     for steps in 0..16 {
-        let world = slow().await;
+        let world = World::slow().await;
         let url = while_time_passes(&world.clock, world.queue("q")).await;
         while_time_passes(&world.clock, world.send(&url, "x")).await;
         let call = world.spawn("ReceiveMessage", &wait(&url));
-        for _ in 0..steps {
-            for _ in 0..50 {
-                tokio::task::yield_now().await;
-            }
-            world.clock.advance(Duration::from_millis(5));
-        }
+        world.steps(steps).await;
         let answered = call.is_finished();
         call.abort();
         while_time_passes(&world.clock, async {

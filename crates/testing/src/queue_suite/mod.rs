@@ -44,6 +44,7 @@ macro_rules! queue_suite {
             basics::a_batch_is_reported_per_entry,
             basics::a_heavy_head_does_not_fail_its_batch,
             basics::messages_with_groups_delays_and_ends_fill_segments,
+            basics::a_deletion_that_is_cut_off_is_carried_on,
             basics::a_deleted_queue_is_gone_and_its_name_is_free,
             clocks::a_jump_forward_ends_no_lease_early,
             clocks::a_jump_back_loses_and_blocks_nothing,

@@ -17,7 +17,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use millpond_lanes::Ground;
 use millpond_sqs::{Sqs, SqsOptions};
-use millpond_store::{Clock as _, Environment, Faulty, Store, SystemClock, Timestamp, VirtualClock};
+use millpond_store::{
+    Clock as _, Environment, Faulty, Latency, MemoryStore, Slow, Store, SystemClock, Timestamp,
+    VirtualClock,
+};
 use millpond_testing::Watched;
 use serde_json::{Value, json};
 
@@ -92,9 +95,26 @@ impl World {
         Self { clock, ground, sqs, watched: opened.watched, kept: opened.kept }
     }
 
-    /// A world over something else.
-    pub fn over(clock: VirtualClock, ground: Ground, sqs: Sqs) -> Self {
+    /// A world whose store takes ten milliseconds for each request.
+    pub async fn slow() -> Self {
+        let clock = VirtualClock::new(Timestamp::from_millis(BEGIN_MS));
+        let environment = Environment::simulated(clock.clone(), 7);
+        let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
+        let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
+        let ground = Ground::new(Arc::new(store), &environment);
+        let opening = Sqs::open(&ground, SqsOptions::default());
+        let sqs = while_time_passes(&clock, opening).await.unwrap();
         Self { clock, ground, sqs, watched: None, kept: None }
+    }
+
+    /// So many times five milliseconds pass, and whatever can go on goes on before each.
+    pub async fn steps(&self, count: usize) {
+        for _ in 0..count {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            self.clock.advance(Duration::from_millis(5));
+        }
     }
 
     /// Another node over the same store, which fails there as it is told to.
@@ -241,6 +261,23 @@ impl World {
             }
             SystemClock::new().sleep(Duration::from_millis(1)).await;
         }
+    }
+}
+
+/// Does something while time passes, five milliseconds at a time.
+pub async fn while_time_passes<T>(clock: &VirtualClock, work: impl Future<Output = T>) -> T {
+    let pass = async {
+        loop {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Duration::from_millis(5));
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = pass => unreachable!("time does not end"),
     }
 }
 
