@@ -4,6 +4,7 @@
 use crate::common::{World, arn, redrive};
 use http::Request;
 use millpond_sqs::SqsOptions;
+use millpond_store::{Fault, FaultPlan};
 use serde_json::json;
 
 #[tokio::test]
@@ -158,6 +159,41 @@ async fn purging_removes_what_waits_is_in_flight_or_delayed_once_a_minute() {
     assert_eq!(again.1, "Only one PurgeQueue operation on orders is allowed every 60 seconds.");
     world.pass(60);
     world.json("PurgeQueue", json!({"QueueUrl": url})).await;
+}
+
+#[tokio::test]
+async fn a_purge_that_failed_can_be_made_again_at_once() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let mut failed = 0;
+    for request in 0..10 {
+        let url = world.queue(&format!("q{request}")).await;
+        for body in ["a", "b"] {
+            world.send(&url, body).await;
+        }
+        // From this request on all fail.
+        let faults = (request..100).map(|request| (request, Fault::Definite));
+        store.follow(FaultPlan::Script(faults.collect()));
+        let call = world.spawn("PurgeQueue", &json!({"QueueUrl": url}));
+        // It may be tried again within, after a while.
+        for _ in 0..10 {
+            world.settle().await;
+            if !call.is_finished() {
+                world.pass(1);
+            }
+        }
+        store.follow(FaultPlan::None);
+        let first = call.await.unwrap();
+        if first.status == 200 {
+            continue;
+        }
+        assert_eq!(first.error().0, "ServiceUnavailableException");
+        failed += 1;
+        world.json("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert_eq!(world.counts(&url).await, (0, 0, 0), "request {request}");
+        let third = world.ask("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert_eq!(third.error().0, "PurgeQueueInProgress");
+    }
+    assert!(failed > 2, "the purge was cut off only {failed} times");
 }
 
 #[tokio::test]

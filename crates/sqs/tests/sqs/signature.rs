@@ -89,10 +89,8 @@ async fn who_signs_with_a_known_key_is_let_in() {
     let world = guarded().await;
     let created = world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok().json();
     assert_eq!(created["QueueUrl"], "http://queue.test:9324/000000000000/q");
-    let form = form_request(
-        "/000000000000/q",
-        &[("Action", "SendMessage"), ("MessageBody", "a b&c")],
-    );
+    let form =
+        form_request("/000000000000/q", &[("Action", "SendMessage"), ("MessageBody", "a b&c")]);
     world.raw(sign(form, "AKID", SECRET, "us-east-1", TIME)).await.ok();
     let get = Request::get("/000000000000/q?Action=GetQueueAttributes&AttributeName.1=All")
         .header("host", "queue.test:9324")
