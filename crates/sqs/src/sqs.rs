@@ -35,7 +35,7 @@ pub struct Sqs {
 pub struct Inner {
     pub options: SqsOptions,
     pub registry: Arc<Registry>,
-    pub moves: Moves,
+    pub moves: Arc<Moves>,
     pub counted: Counted,
     closing: Closing,
 }
@@ -102,11 +102,12 @@ impl Sqs {
         check(&options)?;
         let registry = Arc::new(Registry::new(ground, options.attribute_prefix.clone()));
         let closing = Closing::new();
-        let moves = Moves::new(&registry, &closing);
+        let moves = Arc::new(Moves::new(&registry, &closing));
         if let Err(failure) = moves.resume().await {
-            // Whoever looks at a task carries it on too.
+            // It is looked for them again and again.
             tracing::warn!(error = failure.text, "move tasks are not carried on");
         }
+        tokio::spawn(Moves::look_after(Arc::downgrade(&moves), closing.clone()));
         let counted = Counted::default();
         tokio::spawn(maintenance::run(Arc::downgrade(&registry), closing.clone()));
         Ok(Self { inner: Arc::new(Inner { options, registry, moves, counted, closing }) })

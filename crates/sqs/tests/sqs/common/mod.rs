@@ -97,14 +97,20 @@ impl World {
 
     /// A world whose store takes ten milliseconds for each request.
     pub async fn slow() -> Self {
+        Self::slow_over().await.0
+    }
+
+    /// The same, with the store below, which takes no time.
+    pub async fn slow_over() -> (Self, Arc<MemoryStore>) {
         let clock = VirtualClock::new(Timestamp::from_millis(BEGIN_MS));
         let environment = Environment::simulated(clock.clone(), 7);
         let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
-        let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
+        let below = Arc::new(MemoryStore::new(&environment));
+        let store = Slow::new(Arc::clone(&below), &environment, latency);
         let ground = Ground::new(Arc::new(store), &environment);
         let opening = Sqs::open(&ground, SqsOptions::default());
         let sqs = while_time_passes(&clock, opening).await.unwrap();
-        Self { clock, ground, sqs, watched: None, kept: None }
+        (Self { clock, ground, sqs, watched: None, kept: None }, below)
     }
 
     /// So many times five milliseconds pass, and whatever can go on goes on before each.
