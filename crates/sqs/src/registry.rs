@@ -15,7 +15,9 @@ use millpond_store::{
 
 use crate::attributes::Settings;
 use crate::error::{Code, Failure, Result};
-use crate::limits::{QUEUE_AGE_MAX, QUEUES_KNOWN_MAX, QUEUES_LISTED_MAX, ROW_CONFLICTS_MAX};
+use crate::limits::{
+    QUEUE_AGE_MAX, QUEUE_NAME_CHARS_MAX, QUEUES_KNOWN_MAX, QUEUES_LISTED_MAX, ROW_CONFLICTS_MAX,
+};
 use crate::live::Live;
 use crate::place::Place;
 use crate::record::{Record, key, partition};
@@ -251,6 +253,9 @@ impl Registry {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<(Place, Record)>> {
+        if prefix.len() > QUEUE_NAME_CHARS_MAX {
+            return Ok(Vec::new());
+        }
         let mut query = Query::new(Partition::new(partition(of))?);
         if !prefix.is_empty() {
             query = query.range(SortRange::prefix(SortKey::new(prefix.as_bytes().to_vec())?));

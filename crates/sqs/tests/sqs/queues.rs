@@ -228,6 +228,21 @@ async fn queues_are_listed_by_prefix_and_page() {
 }
 
 #[tokio::test]
+async fn a_name_that_no_queue_can_have_is_not_found() {
+    let world = World::new().await;
+    world.queue("q").await;
+    for name in ["x".repeat(81), "x".repeat(2_000), "a.b".to_owned()] {
+        let url = format!("http://queue.test:9324/000000000000/{name}");
+        for action in ["SendMessage", "ReceiveMessage", "DeleteQueue", "GetQueueAttributes"] {
+            let body = json!({"QueueUrl": url, "MessageBody": "x"});
+            assert_eq!(world.ask(action, body).await.error().0, "QueueDoesNotExist", "{action}");
+        }
+        let listed = world.json("ListQueues", json!({"QueueNamePrefix": name})).await;
+        assert_eq!(listed, json!({}));
+    }
+}
+
+#[tokio::test]
 async fn policies_come_back_byte_for_byte_and_empty_ones_disappear() {
     let world = World::new().await;
     let url = world.queue("orders").await;
