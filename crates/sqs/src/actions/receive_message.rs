@@ -146,6 +146,9 @@ async fn handed_out(
 ) -> Result<()> {
     call.messages(got.len());
     if got.is_empty() {
+        if is_main {
+            known.live.flight().emptied(call.now);
+        }
         return Ok(());
     }
     if let Some(watch) = call.watch {
