@@ -91,6 +91,7 @@ macro_rules! queue_suite {
             groups::a_delayed_message_of_a_group_keeps_its_place,
             groups::a_fifo_batch_is_all_in_order_or_refused_per_entry,
             groups::a_receive_attempt_made_again_gets_the_same_messages,
+            groups::an_attempt_id_ends_after_five_minutes_and_with_a_change,
             groups::an_attempt_id_means_nothing_in_a_standard_queue,
             groups::groups_keep_their_order_over_lanes,
             input::bad_names_are_refused,
