@@ -117,6 +117,7 @@ macro_rules! queue_suite {
             races::a_receive_between_any_two_requests_of_another,
             races::a_lapse_between_any_two_requests_of_an_ack,
             races::a_move_that_another_takes_over_is_made_once,
+            races::a_consumer_of_the_dead_letters_does_not_stop_a_redrive,
             shedding::under_tenfold_load_the_newest_keep_completing,
             shedding::too_many_waiting_are_shed_oldest_first,
             shedding::a_standing_backlog_is_shed_and_a_burst_is_not,
