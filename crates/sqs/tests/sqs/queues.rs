@@ -310,8 +310,10 @@ async fn a_queue_is_encrypted_in_one_way_at_a_time() {
     world.set(&url, json!({"SqsManagedSseEnabled": "true"})).await.ok();
     let all = world.attributes(&url).await;
     assert_eq!((all.get("KmsMasterKeyId"), &all["SqsManagedSseEnabled"]), (None, &json!("true")));
-    let both = json!({"KmsMasterKeyId": "x", "SqsManagedSseEnabled": "true"});
-    assert_eq!(world.set(&url, both).await.error().0, "InvalidAttributeValue");
+    for on in ["true", "True"] {
+        let both = json!({"KmsMasterKeyId": "x", "SqsManagedSseEnabled": on});
+        assert_eq!(world.set(&url, both).await.error().0, "InvalidAttributeValue", "{on}");
+    }
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ fn good(action: &str, body: &serde_json::Value) -> Request<Bytes> {
 
 async fn guarded() -> World {
     let limited = AccessKey {
-        actions: vec!["SendMessage".into(), "Get*".into(), "ListQueues".into()],
+        actions: vec!["SendMessage".into(), "Get*".into(), "List*".into()],
         queues: vec!["orders-*".into()],
         ..AccessKey::new("LIMITED", "secret")
     };
@@ -185,6 +185,17 @@ async fn each_key_has_its_actions_and_queues() {
     world.raw(ask("GetQueueUrl", json!({"QueueName": "orders-1"}))).await.ok();
     let listed = world.raw(ask("ListQueues", json!({}))).await.ok().json();
     assert_eq!(listed["QueueUrls"], json!([url("orders-1")]), "others are not shown");
+    // Neither are others' queues that have their dead letters in one of its own.
+    let policy = json!({"RedrivePolicy": crate::common::redrive("orders-1", 1)});
+    for name in ["bills", "orders-2"] {
+        let body = json!({"QueueName": name});
+        world.raw(good("CreateQueue", &body)).await.ok();
+        let body = json!({"QueueUrl": url(name), "Attributes": policy});
+        world.raw(good("SetQueueAttributes", &body)).await.ok();
+    }
+    let sources = json!({"QueueUrl": url("orders-1")});
+    let listed = world.raw(ask("ListDeadLetterSourceQueues", sources)).await.ok().json();
+    assert_eq!(listed["queueUrls"], json!([url("orders-2")]));
     for (action, body) in [
         ("SendMessage", send("bills")),
         ("GetQueueUrl", json!({"QueueName": "bills"})),
