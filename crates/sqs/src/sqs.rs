@@ -200,6 +200,11 @@ impl Sqs {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Whether this request may wait for messages, so that the caller can count it apart from those that never do.
     #[must_use]
     pub fn may_wait(&self, request: &Request<Bytes>) -> bool {
