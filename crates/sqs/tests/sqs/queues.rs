@@ -416,4 +416,13 @@ async fn a_queue_that_was_not_made_through_sqs_is_taken_in_when_it_is_what_is_as
     assert_eq!(refused.0, "QueueNameExists");
     let missing = world.ask("GetQueueUrl", json!({"QueueName": "native"})).await.error();
     assert_eq!(missing.0, "QueueDoesNotExist", "what was refused left nothing behind");
+    // What a queue of SQS is below, made by somebody else, with a message in it.
+    world.queue("like-this").await;
+    let like = queues.open("like-this").await.unwrap().config().await.unwrap();
+    let alike = queues.create("alike", (*like).clone()).await.unwrap();
+    alike.main().unwrap().send(millpond_queue::Message::new("x")).await.unwrap();
+    let url = world.queue("alike").await;
+    assert_eq!(world.bodies(&url, 10).await, ["x"]);
+    let found = world.json("GetQueueUrl", json!({"QueueName": "alike"})).await;
+    assert_eq!(found["QueueUrl"], url);
 }

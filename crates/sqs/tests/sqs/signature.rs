@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 /// When every test begins.
-const TIME: &str = "20270115T080000Z";
+pub const TIME: &str = "20270115T080000Z";
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -27,7 +27,7 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// Signs as a client does, by the published recipe and independently of the crate.
-fn sign(
+pub fn sign(
     request: Request<Bytes>,
     id: &str,
     secret: &str,
@@ -73,7 +73,7 @@ fn good(action: &str, body: &serde_json::Value) -> Request<Bytes> {
     sign(json_request(action, body), "AKID", SECRET, "us-east-1", TIME)
 }
 
-async fn guarded() -> World {
+pub async fn guarded() -> World {
     let limited = AccessKey {
         actions: vec!["SendMessage".into(), "Get*".into(), "List*".into()],
         queues: vec!["orders-*".into()],

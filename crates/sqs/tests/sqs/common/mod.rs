@@ -327,7 +327,11 @@ pub fn redrive(name: &str, receives_max: u32) -> String {
 
 /// Compares with a file in `tests/fixtures`, except for what is different each time: request ids.
 pub fn matches_fixture(name: &str, answer: &Answer) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    compare(name, &answer_text(answer));
+}
+
+/// An answer as it is on the wire, except for its id.
+pub fn answer_text(answer: &Answer) -> String {
     let id = answer.headers["x-amzn-requestid"].to_str().unwrap();
     assert_eq!(id.len(), 36, "{id}");
     let mut seen = format!("HTTP {}\n", answer.status);
@@ -337,8 +341,14 @@ pub fn matches_fixture(name: &str, answer: &Answer) {
         }
     }
     seen.push_str(&format!("\n{}\n", answer.text.replace(id, "REQUEST-ID")));
+    seen
+}
+
+/// Compares a text with a file in `tests/fixtures`.
+pub fn compare(name: &str, seen: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     if std::env::var_os("MILLPOND_WRITE_FIXTURES").is_some() {
-        std::fs::write(&path, &seen).unwrap();
+        std::fs::write(&path, seen).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!(
