@@ -103,6 +103,14 @@ impl QueueLane {
         either!(self, lane => lane.page(scan).await)
     }
 
+    /// The number that the next message will have; zero in a lane without numbers.
+    pub async fn tail(&self) -> Result<u64> {
+        match &self.kind {
+            Kind::Loose(_) => Ok(0),
+            Kind::Strict(lane) => lane.tail().await,
+        }
+    }
+
     pub async fn get(&self, place: Place) -> Result<Option<Segment>> {
         either!(self, lane => lane.get(place).await)
     }

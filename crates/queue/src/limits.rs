@@ -75,6 +75,9 @@ pub const RECEIVE_LIMIT_MAX: u32 = 1_000;
 /// How long a sent message is known again by its deduplication id.
 pub const DEDUP_WINDOW: Duration = Duration::from_secs(5 * 60);
 
+/// How long a receive is known again by its attempt id.
+pub const ATTEMPT_WINDOW: Duration = DEDUP_WINDOW;
+
 /// Segments that a client remembers of one lane. At 64 messages each that is 262,144; a strict queue looks no
 /// further ahead for groups that are free.
 pub const KNOWN_SEGMENTS_MAX: usize = 4_096;

@@ -13,7 +13,7 @@ use crate::error::{QueueError, Result};
 use crate::limits::CONFIG_AGE_MAX;
 use crate::names::{ClientId, QueueName};
 use crate::queues::{QueueRow, Root, queue_key};
-use crate::worker::trigger_key;
+use crate::remains::{self, Remains};
 
 /// Most clients that are listed in one call.
 const LISTED_MAX: usize = 10_000_000;
@@ -115,11 +115,7 @@ impl Queue {
     /// # Errors
     /// As the store's.
     pub async fn clients(&self) -> Result<Vec<ClientId>> {
-        let query = Query::new(self.core.partition()?)
-            .range(SortRange::prefix(SortKey::new(CLIENT_PREFIX)?));
-        let items = collect(self.core.root.store(), query, LISTED_MAX).await?;
-        let id = |item: &Item| ClientId::new(item.attributes.text("client")?);
-        items.iter().map(id).collect()
+        self.core.clients().await
     }
 
     /// Deletes the queue and everything in it. A queue that is created under its name later is another one.
@@ -127,21 +123,26 @@ impl Queue {
     /// # Errors
     /// [`QueueError::NotFound`] when it was deleted already.
     pub async fn delete(&self) -> Result<()> {
+        self.unlink(Vec::new()).await?.remove().await
+    }
+
+    /// The first step of a deletion: afterwards there is no queue of this name, and what was in it is left to be
+    /// [removed](Remains::remove), here or by whoever finds it among the [remains](crate::Queues::remains). In the same
+    /// step `also` is written.
+    ///
+    /// # Errors
+    /// [`QueueError::NotFound`] when it was deleted already; a conflict when the queue was changed meanwhile, or `also`
+    /// finds something else than it expects.
+    pub async fn unlink(&self, also: Vec<Write>) -> Result<Remains> {
         let row = self.core.root.row(&self.core.name).await?;
         self.core.check_incarnation(&row)?;
-        let clients = self.clients().await?;
-        // First the row, so that nobody opens the queue any more.
         let gone = Write::delete(queue_key(&self.core.name)?, Expect::Version(row.version));
-        self.core.root.store().write(gone).await?;
+        let version = self.core.root.environment().version();
+        let left = remains::put(&self.core.name, &QueueRow { version, ..row })?;
+        let writes = [gone, left].into_iter().chain(also).collect();
+        self.core.root.store().write_all(writes).await?;
         self.core.forget_config();
-        for id in clients {
-            let client = Client { core: self.core.client(&id)? };
-            client.core.remove_all().await?;
-            for key in [trigger_key(client.core.prefix())?, self.core.client_key(&id)?] {
-                self.core.root.store().write(Write::delete(key, Expect::Any)).await?;
-            }
-        }
-        Ok(())
+        Ok(Remains { core: Arc::clone(&self.core) })
     }
 }
 
@@ -172,6 +173,15 @@ impl QueueCore {
         }
         clients.insert(id.clone(), Arc::downgrade(&client));
         Ok(client)
+    }
+
+    /// The ids of all clients that were ever sent to, in order.
+    pub async fn clients(&self) -> Result<Vec<ClientId>> {
+        let query =
+            Query::new(self.partition()?).range(SortRange::prefix(SortKey::new(CLIENT_PREFIX)?));
+        let items = collect(self.root.store(), query, LISTED_MAX).await?;
+        let id = |item: &Item| ClientId::new(item.attributes.text("client")?);
+        items.iter().map(id).collect()
     }
 
     /// The configuration was read or written just now.

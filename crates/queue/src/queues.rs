@@ -166,7 +166,7 @@ impl Root {
     }
 
     /// The key of all receipts.
-    async fn key(&self) -> Result<&[u8]> {
+    pub async fn key(&self) -> Result<&[u8]> {
         let made = || receipt_key(self.store(), self.environment());
         Ok(self.key.get_or_try_init(made).await?)
     }
@@ -215,10 +215,12 @@ fn named(config: &QueueConfig) -> impl Iterator<Item = (&'static str, &String)> 
 
 impl QueueRow {
     pub fn put(&self, name: &QueueName, expect: Expect) -> Result<Write> {
+        Ok(Write::put(queue_key(name)?, self.attributes(), expect, self.version))
+    }
+
+    pub fn attributes(&self) -> Attributes {
         let config = serde_json::to_string(&self.config).expect("a configuration is plain data");
-        let attributes =
-            Attributes::new().with("id", self.incarnation.as_str()).with("config", config.as_str());
-        Ok(Write::put(queue_key(name)?, attributes, expect, self.version))
+        Attributes::new().with("id", self.incarnation.as_str()).with("config", config.as_str())
     }
 
     pub fn read(item: &Item) -> Result<Self, StoreError> {

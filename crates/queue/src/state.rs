@@ -10,6 +10,7 @@
 //!   4 held       record
 //!   5 succeeded  record, at time, worker bytes, result bytes
 //!   6 failed     the same
+//!   7 leased, and its holder has changed until when: as 3
 //! record: receives varint, first time, last time, error bytes,
 //!         attempts: count varint, each its time and 1 byte: 0 open, 1 lapsed, 2 released, 3 failed
 //! ```
@@ -36,6 +37,8 @@ pub struct Record {
     pub error: String,
     /// The last deliveries, oldest first.
     pub attempts: Vec<Attempt>,
+    /// Whether its holder has changed until when it is on loan.
+    pub extended: bool,
 }
 
 /// The right to work on a message for a while.
@@ -122,6 +125,7 @@ impl Slot {
         }
         record.receives = record.receives.saturating_add(1);
         record.end_attempt(Ended::Lapsed);
+        record.extended = false;
         record.attempts.push(Attempt { at_ms: now.as_millis(), ended: Ended::Open });
         if record.attempts.len() > ATTEMPTS_KEPT {
             record.attempts.remove(0);
@@ -134,6 +138,7 @@ impl Slot {
         let Self::Leased { record, lease } = self else { return };
         let mut record = std::mem::take(record);
         record.end_attempt(ended);
+        record.extended = false;
         if let Some(error) = error {
             record.error = error;
         }
@@ -203,7 +208,7 @@ fn put_slot(out: &mut Vec<u8>, slot: &Slot, base: Timestamp) {
             put_time(out, *due, base);
         }
         Slot::Leased { record, lease } => {
-            out.push(3);
+            out.push(if record.extended { 7 } else { 3 });
             put_record(out, record, base);
             out.extend_from_slice(&lease.token.to_be_bytes());
             put_time(out, lease.until, base);
@@ -281,7 +286,7 @@ impl Times<'_> {
             };
             attempts.push(Attempt { at_ms, ended });
         }
-        Some(Record { receives, first, error, attempts })
+        Some(Record { receives, first, error, attempts, extended: false })
     }
 
     fn slot(&mut self) -> Option<Slot> {
@@ -293,8 +298,9 @@ impl Times<'_> {
                 let (record, ended_by) = (self.record()?, self.token()?);
                 Slot::Waiting { record, ended_by, due: self.time()? }
             }
-            3 => {
+            3 | 7 => {
                 let (record, token) = (self.record()?, self.token()?);
+                let record = Record { extended: kind == 7, ..record };
                 let (until, worker) = (self.time()?, self.text()?);
                 Slot::Leased { record, lease: Lease { token, until, worker } }
             }
@@ -328,14 +334,17 @@ mod tests {
         let attempt =
             (time(), ended).prop_map(|(at, ended)| Attempt { at_ms: at.as_millis(), ended });
         (any::<u32>(), time(), ".{0,9}", vec(attempt, 0..ATTEMPTS_KEPT)).prop_map(
-            |(receives, first, error, attempts)| Record { receives, first, error, attempts },
+            |(receives, first, error, attempts)| {
+                let extended = false;
+                Record { receives, first, error, attempts, extended }
+            },
         )
     }
 
     fn slot() -> impl Strategy<Value = Slot> {
-        let leased = (record(), any::<u64>(), time(), ".{0,9}").prop_map(
-            |(record, token, until, worker)| Slot::Leased {
-                record,
+        let leased = (record(), any::<bool>(), any::<u64>(), time(), ".{0,9}").prop_map(
+            |(record, extended, token, until, worker)| Slot::Leased {
+                record: Record { extended, ..record },
                 lease: Lease { token, until, worker },
             },
         );

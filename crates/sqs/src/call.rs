@@ -9,7 +9,7 @@ use crate::actions::Action;
 use crate::error::{Failure, Result};
 use crate::keys::AccessKey;
 use crate::options::{AccountId, Region, SqsOptions};
-use crate::place::{Address, Place};
+use crate::place::{Address, Place, check_name};
 use crate::registry::Known;
 use crate::sqs::Inner;
 use crate::watch::{Part, Watch};
@@ -81,6 +81,8 @@ impl Call<'_> {
         let account = address.account.unwrap_or_else(|| self.caller.account.clone());
         let place = Place { region: self.caller.region.clone(), account, name: address.name };
         self.check(&place)?;
+        // What cannot be a name is not looked for.
+        check_name(&place.name).map_err(|_| Failure::no_queue())?;
         Ok((place, address.client))
     }
 

@@ -160,6 +160,11 @@ impl Failure {
         Self::new(Code::AccessDenied, text)
     }
 
+    /// Others have changed the same row again and again meanwhile.
+    pub fn too_many_changes() -> Self {
+        Self::new(Code::ServiceUnavailable, "Too many changes at once. Please try again.")
+    }
+
     /// What is said in the Query encoding.
     pub fn query_text(&self) -> &str {
         self.query_text.unwrap_or(&self.text)

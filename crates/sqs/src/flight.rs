@@ -33,6 +33,8 @@ pub struct Flight {
     quiet_waits: bool,
     looked: Timestamp,
     judged: Timestamp,
+    /// When tenants that have nothing in flight were last forgotten to make room.
+    swept: Timestamp,
     noisy: Vec<String>,
 }
 
@@ -99,14 +101,8 @@ impl Flight {
         until: Timestamp,
     ) {
         self.end(&id, now);
-        let tenant = group.map(|group| {
-            let known = self.tenants.get_key_value(group).map(|(known, _)| Arc::clone(known));
-            known.unwrap_or_else(|| Arc::from(group))
-        });
+        let tenant = group.and_then(|group| self.tenant(group, now));
         if let Some(tenant) = &tenant {
-            if self.tenants.len() >= TENANTS_MAX {
-                self.tenants.retain(|_, known| known.in_flight > 0);
-            }
             let known = self.tenants.entry(Arc::clone(tenant)).or_default();
             known.in_flight += 1;
             known.seen = now;
@@ -118,6 +114,27 @@ impl Flight {
         }
         self.ends.insert((until, id));
         self.held.insert(id, Held { until, since: now, tenant });
+    }
+
+    /// The tenant of a group; none when there are too many already to tell another apart.
+    fn tenant(&mut self, group: &str, now: Timestamp) -> Option<Arc<str>> {
+        if let Some((known, _)) = self.tenants.get_key_value(group) {
+            return Some(Arc::clone(known));
+        }
+        // All of them are looked through, which would take too long for each message.
+        if self.tenants.len() >= TENANTS_MAX && now.since(self.swept) >= JUDGED_EVERY {
+            self.swept = now;
+            self.tenants.retain(|_, known| known.in_flight > 0);
+        }
+        (self.tenants.len() < TENANTS_MAX).then(|| Arc::from(group))
+    }
+
+    /// There was nothing to hand out: whoever has nothing in flight has no backlog either.
+    pub fn emptied(&mut self, now: Timestamp) {
+        if now.since(self.swept) >= JUDGED_EVERY {
+            self.swept = now;
+            self.tenants.retain(|_, known| known.in_flight > 0);
+        }
     }
 
     /// A message's timeout has changed.
@@ -182,12 +199,11 @@ impl Flight {
         let all_time = self.spent.recent(now);
         let part = usize::try_from(NOISY_PART).unwrap_or(usize::MAX);
         let is_noisy = |tenant: &Tenant| {
-            // Without anything in flight its backlog is gone.
-            tenant.in_flight > 0
-                && ((tenant.in_flight >= NOISY_IN_FLIGHT_MIN
-                    && tenant.in_flight.saturating_mul(part) > all_in_flight)
-                    || (all_time >= TENANT_TIME_MIN
-                        && tenant.spent.recent(now) * NOISY_PART > all_time))
+            // By its time also when it has nothing in flight: a worker that finishes what it has before it receives again
+            // never has.
+            (tenant.in_flight >= NOISY_IN_FLIGHT_MIN
+                && tenant.in_flight.saturating_mul(part) > all_in_flight)
+                || (all_time >= TENANT_TIME_MIN && tenant.spent.recent(now) * NOISY_PART > all_time)
         };
         let mut noisy: Vec<(usize, &Arc<str>)> = self
             .tenants
@@ -271,6 +287,36 @@ mod tests {
         assert_eq!(flight.be_fair(Receive::default(), at(61)).behind, ["slow"]);
         // Ten minutes later nobody remembers.
         assert!(flight.be_fair(Receive::default(), at(700)).behind.is_empty());
+    }
+
+    #[test]
+    fn a_tenant_is_noisy_by_its_time_though_nothing_is_in_flight() {
+        let mut flight = Flight::default();
+        for n in 0..2 {
+            flight.handed_out(id(n), Some("slow"), at(n * 60), at(n * 60 + 100));
+            flight.end(&id(n), at(n * 60 + 50));
+            flight.handed_out(id(10 + n), Some("fast"), at(n * 60 + 50), at(n * 60 + 100));
+            flight.end(&id(10 + n), at(n * 60 + 51));
+        }
+        flight.sent(Some("fast"));
+        assert_eq!(flight.be_fair(Receive::default(), at(112)).behind, ["slow"]);
+        // Nothing waits any more, so that nobody has a backlog.
+        flight.emptied(at(112));
+        assert!(flight.be_fair(Receive::default(), at(112)).behind.is_empty());
+    }
+
+    #[test]
+    fn no_more_tenants_are_told_apart_than_there_is_room_for() {
+        let mut flight = Flight::default();
+        let crowd = u64::try_from(TENANTS_MAX).unwrap() + 100;
+        for n in 0..crowd {
+            flight.handed_out(id(n), Some(&n.to_string()), at(0), at(30));
+        }
+        assert_eq!((flight.tenants.len(), flight.held.len()), (TENANTS_MAX, TENANTS_MAX + 100));
+        // Those that have ended make room.
+        flight.end(&id(7), at(1));
+        flight.handed_out(id(crowd), Some("new"), at(1), at(30));
+        assert!(flight.tenants.contains_key("new") && !flight.tenants.contains_key("7"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What must be done now and then: removing messages that have ended, from queues that nobody receives from too.
+//! What must be done now and then: removing messages that have ended, from queues that nobody receives from too, and what
+//! is left of deleted queues.
 
 use std::sync::{Arc, Weak};
 
-use millpond_queue::{Client, Queue, QueueError};
+use millpond_queue::{Client, Queue, QueueError, Remains};
 
 use crate::limits::{MAINTAIN_ALL_ROUNDS, MAINTAIN_EVERY, MAINTAIN_PAID_EVERY, MAINTAIN_STEPS_MAX};
 use crate::registry::Registry;
@@ -26,6 +27,11 @@ pub async fn run(registry: Weak<Registry>, closing: Closing) {
         }
         let Some(registry) = registry.upgrade() else { return };
         round = round.wrapping_add(1);
+        tokio::select! {
+            biased;
+            () = closing.until() => return,
+            () = deleted(&registry) => {}
+        }
         if round.is_multiple_of(MAINTAIN_ALL_ROUNDS) {
             all(&registry, &closing).await;
         } else {
@@ -33,6 +39,25 @@ pub async fn run(registry: Weak<Registry>, closing: Closing) {
                 queue(&live.queue, &closing).await;
             }
         }
+    }
+}
+
+/// Carries on with deletions that were cut off.
+async fn deleted(registry: &Registry) {
+    match registry.queues.remains().await {
+        Ok(all) => {
+            for remains in all {
+                remove(&remains).await;
+            }
+        }
+        Err(error) => tracing::warn!(%error, "deleted queues are not looked for"),
+    }
+}
+
+/// Removes what is left of a deleted queue; the next round carries on with what cannot be removed now.
+pub async fn remove(remains: &Remains) {
+    if let Err(error) = remains.remove().await {
+        tracing::warn!(queue = %remains.name(), %error, "a deleted queue is not removed yet");
     }
 }
 

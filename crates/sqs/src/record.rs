@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `sqs/REGION/ACCOUNT` | the queue's name | `row`: JSON, the fields below |
 //!
-//! A deleted queue leaves its row for a minute, and for as long as what was in it is not removed.
+//! A deleted queue leaves its row for a minute.
 
 use millpond_store::{
     Attributes, Expect, Expiry, Item, Key, StoreError, Timestamp, Version, Write,
@@ -32,9 +32,6 @@ pub struct Record {
     /// When it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_ms: Option<u64>,
-    /// Whether, after that, everything that was in it is removed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub removed: bool,
 }
 
 impl Record {
@@ -89,10 +86,10 @@ mod tests {
         #[test]
         fn records_round_trip(
             attributes in btree_map(".{0,9}", ".{0,20}", 0..5), tags in btree_map(".{0,9}", ".{0,20}", 0..5), times in any::<[u64; 2]>(),
-            purged_ms in any::<Option<u64>>(), deleted_ms in any::<Option<u64>>(), removed in any::<bool>(),
+            purged_ms in any::<Option<u64>>(), deleted_ms in any::<Option<u64>>(),
         ) {
             let [created_ms, modified_ms] = times;
-            let record = Record { created_ms, modified_ms, attributes, tags, purged_ms, deleted_ms, removed };
+            let record = Record { created_ms, modified_ms, attributes, tags, purged_ms, deleted_ms };
             let place = Place::of_stored("q").unwrap();
             let put = record.put(&place, Expect::Absent, Version::from_u64(1)).unwrap();
             prop_assert_eq!(Record::read(&put.item().unwrap()).unwrap(), record);

@@ -14,8 +14,10 @@ use millpond_store::{
 };
 
 use crate::attributes::Settings;
-use crate::error::{Failure, Result};
-use crate::limits::{QUEUE_AGE_MAX, QUEUES_KNOWN_MAX, QUEUES_LISTED_MAX, ROW_CONFLICTS_MAX};
+use crate::error::{Code, Failure, Result};
+use crate::limits::{
+    QUEUE_AGE_MAX, QUEUE_NAME_CHARS_MAX, QUEUES_KNOWN_MAX, QUEUES_LISTED_MAX, ROW_CONFLICTS_MAX,
+};
 use crate::live::Live;
 use crate::place::Place;
 use crate::record::{Record, key, partition};
@@ -81,7 +83,8 @@ impl Registry {
             Ok(None) => Err(Failure::no_queue()),
             Err(error) => Err(error.into()),
         };
-        if outcome.is_err() {
+        // Whatever else is wrong passes, and those who wait there wait on.
+        if outcome.as_ref().is_err_and(|failure| failure.code == Code::QueueDoesNotExist) {
             self.forget(place);
         }
         outcome
@@ -166,7 +169,7 @@ impl Registry {
                     return Ok(Arc::clone(&known.live));
                 }
                 // It was deleted, and perhaps created again.
-                Err(QueueError::NotFound { .. }) => known.live.end(),
+                Err(QueueError::NotFound { .. }) => self.end(place, &known.live),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -202,10 +205,12 @@ impl Registry {
         mut change: impl FnMut(&mut Record) -> Result<()>,
     ) -> Result<Record> {
         for _ in 0..ROW_CONFLICTS_MAX {
-            let Some((mut record, version)) = self.row(place).await? else { break };
-            if record.deleted_ms.is_some() {
-                break;
-            }
+            let row = self.row(place).await?;
+            let Some((mut record, version)) = row.filter(|(row, _)| row.deleted_ms.is_none())
+            else {
+                self.forget(place);
+                return Err(Failure::no_queue());
+            };
             let before = record.clone();
             change(&mut record)?;
             if record == before {
@@ -220,8 +225,7 @@ impl Registry {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.forget(place);
-        Err(Failure::no_queue())
+        Err(Failure::too_many_changes())
     }
 
     /// Forgets a queue, and tells who waits there that it is gone.
@@ -229,6 +233,15 @@ impl Registry {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = all.remove(place) {
             entry.known.live.end();
+        }
+    }
+
+    /// Tells who waits at a queue that it is gone, and forgets it unless another of its name is known by now.
+    fn end(&self, place: &Place, live: &Arc<Live>) {
+        live.end();
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(place).is_some_and(|entry| Arc::ptr_eq(&entry.known.live, live)) {
+            all.remove(place);
         }
     }
 
@@ -240,6 +253,9 @@ impl Registry {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<(Place, Record)>> {
+        if prefix.len() > QUEUE_NAME_CHARS_MAX {
+            return Ok(Vec::new());
+        }
         let mut query = Query::new(Partition::new(partition(of))?);
         if !prefix.is_empty() {
             query = query.range(SortRange::prefix(SortKey::new(prefix.as_bytes().to_vec())?));

@@ -35,7 +35,7 @@ pub struct Sqs {
 pub struct Inner {
     pub options: SqsOptions,
     pub registry: Arc<Registry>,
-    pub moves: Moves,
+    pub moves: Arc<Moves>,
     pub counted: Counted,
     closing: Closing,
 }
@@ -102,11 +102,12 @@ impl Sqs {
         check(&options)?;
         let registry = Arc::new(Registry::new(ground, options.attribute_prefix.clone()));
         let closing = Closing::new();
-        let moves = Moves::new(&registry, &closing);
+        let moves = Arc::new(Moves::new(&registry, &closing));
         if let Err(failure) = moves.resume().await {
-            // Whoever looks at a task carries it on too.
+            // It is looked for them again and again.
             tracing::warn!(error = failure.text, "move tasks are not carried on");
         }
+        tokio::spawn(Moves::look_after(Arc::downgrade(&moves), closing.clone()));
         let counted = Counted::default();
         tokio::spawn(maintenance::run(Arc::downgrade(&registry), closing.clone()));
         Ok(Self { inner: Arc::new(Inner { options, registry, moves, counted, closing }) })
@@ -199,6 +200,11 @@ impl Sqs {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Whether this request may wait for messages, so that the caller can count it apart from those that never do.
     #[must_use]
     pub fn may_wait(&self, request: &Request<Bytes>) -> bool {
@@ -210,8 +216,8 @@ impl Sqs {
             (Some(seconds), _) => seconds > 0,
             // The queue decides. One that is not known yet may.
             (None, url) => {
-                let address = match &url {
-                    Some(url) => Address::of_url(url).ok(),
+                let address = match url.filter(|url| !url.is_empty()) {
+                    Some(url) => Address::of_url(&url).ok(),
                     None => Address::of_path(request.uri().path()),
                 };
                 let Some(address) = address else { return false };

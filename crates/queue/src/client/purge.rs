@@ -29,16 +29,20 @@ impl ClientCore {
     /// The same, also when the queue itself is gone.
     pub async fn remove_all(self: &Arc<Self>) -> Result<usize> {
         let mut removed = 0;
-        // Up to which number each lane was removed.
-        let mut ends = vec![0; self.known_lanes().len()];
+        // Up to which number each lane is removed: all that was sent before, also what is finished and may be the last...
+        let mut ends = Vec::new();
+        for lane in self.known_lanes().iter() {
+            ends.push(lane.tail().await?);
+        }
         for (number, lane) in (0_u8..).zip(self.known_lanes().iter()) {
             let mut pages = Pages::new(lane, lane.scan()?);
             while let Some(page) = pages.next().await? {
                 if let (Some(end), Some(place @ Place::Number(last))) =
                     (ends.get_mut(usize::from(number)), page.last)
                 {
+                    // ...and what of the rest is found.
                     let segment = page.segments.last().filter(|found| found.place == place);
-                    *end = last + segment.map_or(0, |segment| segment.count as u64);
+                    *end = (*end).max(last + segment.map_or(0, |segment| segment.count as u64));
                 }
                 let work = page.segments.into_iter().map(|segment| self.remove(number, segment));
                 let mut work = stream::iter(work).buffer_unordered(REQUESTS_MAX);

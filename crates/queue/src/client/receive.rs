@@ -34,8 +34,8 @@ pub struct Receive {
     pub visibility: Option<Duration>,
     /// Which come first. Default: as the queue says.
     pub order: Option<Order>,
-    /// In a strict queue, a call that is made again with the same id while its messages are still on loan gets the
-    /// same ones. Default: none.
+    /// In a strict queue, a call that is made again with the same id within five minutes gets the same messages, those
+    /// that are still on loan and whose leases were not changed; their leases begin anew. Default: none.
     pub attempt: Option<String>,
     /// Groups whose messages come behind all others, in a queue that is not strict: those that take more than their
     /// share. Those named first come first among them. None is throttled: when nothing else waits, they are received.

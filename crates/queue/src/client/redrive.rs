@@ -10,12 +10,13 @@ use super::settle::Settle;
 use crate::counters::Event;
 use crate::error::{QueueError, Result};
 use crate::head::Head;
+use crate::limits::{MOVE_LEASE, VISIBILITY_MAX};
 use crate::message::Delivery;
 use crate::names::{ClientId, QueueName};
 use crate::queues::Queues;
 
 /// Messages that are moved at a time.
-const EACH: usize = 10;
+const EACH: u32 = 10;
 
 /// How to bring dead letters back.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -37,6 +38,18 @@ pub struct Redriven {
     pub homeless: usize,
 }
 
+/// How long messages are on loan while they are moved, whatever the queue says of its receivers: at a low rate, until
+/// all of a receive had their turn.
+fn lease(rate: Option<f64>) -> Duration {
+    let each = rate.map_or(Duration::ZERO, pause);
+    MOVE_LEASE.saturating_add(each.saturating_mul(EACH)).min(VISIBILITY_MAX)
+}
+
+/// The time between two messages at a rate.
+fn pause(rate: f64) -> Duration {
+    Duration::try_from_secs_f64(1.0 / rate).unwrap_or(Duration::MAX)
+}
+
 impl ClientCore {
     pub async fn redrive(self: &Arc<Self>, how: &Redrive) -> Result<Redriven> {
         if how.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
@@ -49,8 +62,9 @@ impl ClientCore {
         let clock = Arc::clone(&self.queue.root.environment().clock);
         let mut done = Redriven::default();
         let most = how.max.unwrap_or(usize::MAX);
+        let lease = lease(how.rate);
         while done.moved < most {
-            let ask = Receive::up_to(EACH.min(most - done.moved));
+            let ask = Receive::up_to((EACH as usize).min(most - done.moved)).visibility(lease);
             let dead = self.receive(&ask).await?;
             if dead.is_empty() {
                 return Ok(done);
@@ -66,7 +80,7 @@ impl ClientCore {
                     }
                 }
                 if let Some(rate) = how.rate {
-                    clock.sleep(Duration::from_secs_f64(1.0 / rate)).await;
+                    clock.sleep(pause(rate)).await;
                 }
             }
         }
@@ -109,7 +123,11 @@ impl ClientCore {
             .await?;
         let finish = Settle::Finish { success: true, result: bytes::Bytes::new(), in_time: false };
         for outcome in self.settle(&[(message.receipt.clone(), finish)]).await? {
-            outcome?;
+            match outcome {
+                // It took so long that another receiver has it, who decides what becomes of it here.
+                Ok(_) | Err(QueueError::LeaseLost { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         self.count(Event::Redriven, 1);
         Ok(true)

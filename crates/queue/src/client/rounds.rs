@@ -18,9 +18,9 @@ use crate::config::{GroupPoison, QueueConfig};
 use crate::counters::Event;
 use crate::error::Result;
 use crate::limiter::Grant;
-use crate::limits::{BEHIND_PASSES_MAX, BEHIND_ROUNDS_MAX, CLAIM_ROUNDS_MAX};
+use crate::limits::{ATTEMPT_WINDOW, BEHIND_PASSES_MAX, BEHIND_ROUNDS_MAX, CLAIM_ROUNDS_MAX};
 use crate::message::Delivery;
-use crate::state::Lease;
+use crate::state::{Lease, Slot};
 use crate::view::SegmentView;
 
 /// A part of a segment that a receive is about to claim.
@@ -315,7 +315,7 @@ impl ClientCore {
         let mut found: BTreeMap<(u8, u64), Place> = BTreeMap::new();
         if let Views::Strict(all) = self.views() {
             for (lane, view) in (0_u8..).zip(all) {
-                for place in lock(view).with_lease(|lease| is_of_attempt(lease, terms)) {
+                for place in lock(view).with_state(|slot| is_of_attempt(slot, terms)) {
                     if let Place::Number(number) = place {
                         found.insert((lane, number), place);
                     }
@@ -329,9 +329,8 @@ impl ClientCore {
                 let Some(view) = view else { return (None, false) };
                 let held: Vec<(usize, u64)> = view
                     .undone()
-                    .filter_map(|(at, slot)| Some((at, slot.lease()?)))
-                    .filter(|(_, lease)| is_of_attempt(lease, &again))
-                    .map(|(at, lease)| (at, lease.token))
+                    .filter(|(_, slot)| is_of_attempt(slot, &again))
+                    .filter_map(|(at, slot)| Some((at, slot.lease()?.token)))
                     .collect();
                 for (at, token) in &held {
                     view.renew(*at, *token, again.lease.until);
@@ -410,7 +409,12 @@ fn attempt_token(attempt: &str, chance: u64) -> u64 {
     (hash & ATTEMPT_BITS) | (chance & !ATTEMPT_BITS)
 }
 
-/// Whether a lease was given to the attempt that these terms are for, and has not ended.
-fn is_of_attempt(lease: &Lease, terms: &Terms) -> bool {
-    (lease.token ^ terms.lease.token) & ATTEMPT_BITS == 0 && lease.until > terms.now
+/// Whether a message was given to the attempt that these terms are for, not too long ago, and is on loan as it was then.
+fn is_of_attempt(slot: &Slot, terms: &Terms) -> bool {
+    let Slot::Leased { record, lease } = slot else { return false };
+    let received = record.attempts.last().map(|last| Timestamp::from_millis(last.at_ms));
+    (lease.token ^ terms.lease.token) & ATTEMPT_BITS == 0
+        && lease.until > terms.now
+        && !record.extended
+        && received.is_some_and(|at| terms.now.since(at) < ATTEMPT_WINDOW)
 }

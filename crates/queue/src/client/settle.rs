@@ -206,8 +206,8 @@ fn settle_one(
     let Some(slot) = view.slot_mut(claim.slot) else {
         return (Err(lost(claim, Lost::Unknown)), false, false);
     };
-    let lease = match slot {
-        Slot::Leased { lease, .. } if lease.token == claim.token => lease,
+    let (record, lease) = match slot {
+        Slot::Leased { record, lease } if lease.token == claim.token => (record, lease),
         // The answer to an earlier attempt was lost: it is on its way to the dead letters.
         Slot::Leased { lease, .. }
             if lease.token == mover_token(claim.token)
@@ -251,6 +251,7 @@ fn settle_one(
             (Ok(Settled::Now), true, false)
         }
         Settle::Extend(by) => {
+            record.extended = true;
             lease.until = now.plus(*by);
             (Ok(Settled::Now), true, false)
         }
@@ -281,6 +282,7 @@ fn extend(slot: &mut Slot, until: Timestamp, terms: &Extension) -> Result<(), Lo
     if terms.total_max.zip(total).is_some_and(|(most, total)| total > most) {
         return Err(Lost::TooLong);
     }
+    record.extended = true;
     lease.until = until;
     Ok(())
 }

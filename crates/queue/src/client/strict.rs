@@ -12,7 +12,7 @@ use millpond_store::Timestamp;
 use super::claim::is_of_call;
 use super::loose::Rows;
 use crate::limits::{KNOWN_SEGMENTS_MAX, LOOK_BACK};
-use crate::state::{Lease, Slot};
+use crate::state::Slot;
 use crate::view::SegmentView;
 
 #[derive(Debug, Default)]
@@ -281,10 +281,9 @@ impl StrictView {
         stale.map(|(_, (view, _))| view.place()).take(most).collect()
     }
 
-    /// Segments in which messages are on loan under such a lease.
-    pub fn with_lease(&self, is_wanted: impl Fn(&Lease) -> bool) -> Vec<Place> {
-        let held =
-            |view: &SegmentView| view.undone().filter_map(|(_, slot)| slot.lease()).any(&is_wanted);
+    /// Segments in which messages are in such a state.
+    pub fn with_state(&self, is_wanted: impl Fn(&Slot) -> bool) -> Vec<Place> {
+        let held = |view: &SegmentView| view.undone().any(|(_, slot)| is_wanted(slot));
         let views = self.known.values().map(|(view, _)| view);
         views.filter(|view| held(view)).map(SegmentView::place).collect()
     }

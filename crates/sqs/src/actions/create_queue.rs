@@ -67,7 +67,6 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
             }
             Some((deleted, version)) => {
                 check_quiet(call, &deleted)?;
-                remove_rest(call, &place, &deleted).await?;
                 Expect::Version(version)
             }
             None => Expect::Absent,
@@ -80,7 +79,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
             Err(Put::Failed(failure)) => return Err(failure),
         }
     }
-    Err(Failure::new(Code::ServiceUnavailable, "Too many changes at once. Please try again."))
+    Err(Failure::too_many_changes())
 }
 
 /// Whether the name is that of the kind of queue that the attributes ask for.
@@ -111,21 +110,6 @@ fn check_quiet(call: &Call<'_>, deleted: &Record) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Removes what a deletion that was cut off has left.
-async fn remove_rest(call: &Call<'_>, place: &Place, deleted: &Record) -> Result<()> {
-    if deleted.removed {
-        return Ok(());
-    }
-    match call.inner.registry.queues.open(&place.stored_name()).await {
-        Ok(queue) => match queue.delete().await {
-            Err(QueueError::NotFound { .. }) => Ok(()),
-            other => Ok(other?),
-        },
-        Err(QueueError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Why a row was not put.

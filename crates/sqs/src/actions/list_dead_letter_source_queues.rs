@@ -33,6 +33,7 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     let Page { after, most } = page(request.next_token.as_deref(), request.max_results.as_ref())?;
     let mut found = sources(&call.inner.registry, &known.place).await?;
     found.retain(|place| after.as_ref().is_none_or(|after| place.name > *after));
+    found.retain(|place| call.permit(place).is_ok());
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let last = found.get(most.saturating_sub(1)).filter(|_| found.len() > most);
     let next_token = last.map(|last| token(&last.name));

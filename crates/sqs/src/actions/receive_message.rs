@@ -104,18 +104,24 @@ const SYSTEM: &[&str] = &[
 /// Shortest loan of messages that are visible to others at once: long enough for the call itself.
 const LOAN_MIN: Duration = Duration::from_secs(30);
 
+/// How often who waits at a FIFO queue looks whether fewer messages are in flight.
+const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
+
 pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     let (known, client) = call.queue_at(request.queue_url.as_deref()).await?;
     let shown = request.shown()?;
-    let (ask, visibility) = request.ask(&known)?;
+    let (mut ask, visibility) = request.ask(&known)?;
     let is_main = client.id().as_str().is_empty();
-    let over = is_main && known.live.flight().is_full(call.now);
-    if over && known.settings.fifo.is_none() {
-        let text = format!("Too many messages in flight for queue {}.", known.place.name);
-        return Err(Failure::new(Code::OverLimit, text));
-    }
-    if over {
-        return Ok(Answer { messages: Vec::new() });
+    if is_main && known.live.flight().is_full(call.now) {
+        if known.settings.fifo.is_none() {
+            let text = format!("Too many messages in flight for queue {}.", known.place.name);
+            return Err(Failure::new(Code::OverLimit, text));
+        }
+        match call.part(Part::Wait, until_room(call, &known, ask.wait)).await {
+            Some(left) => ask.wait = left,
+            None if known.live.has_ended() => return Err(Failure::no_queue()),
+            None => return Ok(Answer { messages: Vec::new() }),
+        }
     }
     let ask = if is_main && known.settings.fifo.is_none() {
         known.live.flight().be_fair(ask, call.now)
@@ -140,6 +146,28 @@ pub async fn run(call: &Call<'_>, request: Request) -> Result<Answer> {
     Ok(Answer { messages })
 }
 
+/// Waits until no more messages are in flight than may be: who is answered at once asks again at once. Returns what is
+/// left of the wait; nothing when it is over.
+async fn until_room(call: &Call<'_>, known: &Known, wait: Duration) -> Option<Duration> {
+    let environment = &call.inner.registry.ground.environment;
+    let began = environment.clock.monotonic();
+    loop {
+        let left = wait.saturating_sub(environment.clock.monotonic().since(began));
+        if !known.live.flight().is_full(environment.now()) {
+            return Some(left);
+        }
+        if left.is_zero() || known.live.has_ended() || call.inner.is_closed() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = known.live.until_ended() => {}
+            () = call.inner.until_closed() => {}
+            () = environment.clock.sleep(left.min(ROOM_LOOK_EVERY)) => {}
+        }
+    }
+}
+
 /// Takes note of messages that are handed out.
 async fn handed_out(
     call: &Call<'_>,
@@ -151,6 +179,9 @@ async fn handed_out(
 ) -> Result<()> {
     call.messages(got.len());
     if got.is_empty() {
+        if is_main {
+            known.live.flight().emptied(call.now);
+        }
         return Ok(());
     }
     if let Some(watch) = call.watch {
@@ -279,4 +310,104 @@ pub fn wait_of(params: &Params) -> (Option<u64>, Option<String>) {
         Some(Whole::Text(_)) => Some(0),
     };
     (wait, request.queue_url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::IN_FLIGHT_MAX;
+    use crate::{Sqs, SqsOptions};
+    use millpond_lanes::Ground;
+    use millpond_store::{Environment, MemoryStore, Timestamp, VirtualClock};
+    use serde_json::{Value, json};
+
+    struct World {
+        clock: VirtualClock,
+        sqs: Sqs,
+    }
+
+    impl World {
+        async fn new() -> Self {
+            let clock = VirtualClock::new(Timestamp::from_millis(1_800_000_000_000));
+            let environment = Environment::simulated(clock.clone(), 7);
+            let ground = Ground::new(Arc::new(MemoryStore::new(&environment)), &environment);
+            let sqs = Sqs::open(&ground, SqsOptions::default()).await.unwrap();
+            Self { clock, sqs }
+        }
+
+        /// A queue in which as many messages are in flight as may be, for a minute.
+        async fn full(&self, name: &str, attributes: Value) -> String {
+            let body = json!({"QueueName": name, "Attributes": attributes});
+            let url = self.ask("CreateQueue", body).await["QueueUrl"].as_str().unwrap().to_owned();
+            let inner = self.sqs.inner();
+            let now = inner.registry.ground.environment.now();
+            let place = Place::of_stored(name).unwrap();
+            let known = inner.registry.get(&place).await.unwrap();
+            for n in 0..IN_FLIGHT_MAX {
+                let id = format!("{n:016x}-00").parse().unwrap();
+                let until = now.plus(Duration::from_secs(60));
+                known.live.flight().handed_out(id, None, now, until);
+            }
+            url
+        }
+
+        fn ask(&self, action: &str, body: Value) -> impl Future<Output = Value> + 'static {
+            let request = http::Request::post("/")
+                .header("x-amz-target", format!("AmazonSQS.{action}"))
+                .body(Bytes::from(body.to_string()))
+                .unwrap();
+            let sqs = self.sqs.clone();
+            async move {
+                let answer = sqs.handle(request).await;
+                serde_json::from_slice(answer.body()).unwrap()
+            }
+        }
+
+        async fn settle(&self) {
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_standard_queue_refuses_receives() {
+        let world = World::new().await;
+        let url = world.full("q", json!({})).await;
+        world.ask("SendMessage", json!({"QueueUrl": url, "MessageBody": "x"})).await;
+        let refused = world.ask("ReceiveMessage", json!({"QueueUrl": url})).await;
+        assert_eq!(refused["__type"], "com.amazonaws.sqs#OverLimit");
+        assert_eq!(refused["message"], "Too many messages in flight for queue q.");
+        world.clock.advance(Duration::from_secs(60));
+        let got = world.ask("ReceiveMessage", json!({"QueueUrl": url})).await;
+        assert_eq!(got["Messages"][0]["Body"], "x");
+    }
+
+    #[tokio::test]
+    async fn a_full_fifo_queue_hands_out_nothing_and_lets_receivers_wait() {
+        let world = World::new().await;
+        let url = world.full("q.fifo", json!({"FifoQueue": "true"})).await;
+        let body = json!({
+            "QueueUrl": url, "MessageBody": "x", "MessageGroupId": "g", "MessageDeduplicationId": "1",
+        });
+        world.ask("SendMessage", body).await;
+        assert_eq!(world.ask("ReceiveMessage", json!({"QueueUrl": url})).await, json!({}));
+        let wait = json!({"QueueUrl": url, "WaitTimeSeconds": 20});
+        let call = tokio::spawn(world.ask("ReceiveMessage", wait.clone()));
+        for _ in 0..19 {
+            world.settle().await;
+            world.clock.advance(Duration::from_secs(1));
+        }
+        world.settle().await;
+        assert!(!call.is_finished(), "it waits for as long as it may");
+        world.clock.advance(Duration::from_secs(1));
+        assert_eq!(call.await.unwrap(), json!({}));
+        world.clock.advance(Duration::from_secs(30));
+        let call = tokio::spawn(world.ask("ReceiveMessage", wait));
+        for _ in 0..11 {
+            world.settle().await;
+            world.clock.advance(Duration::from_secs(1));
+        }
+        assert_eq!(call.await.unwrap()["Messages"][0]["Body"], "x", "when there is room again");
+    }
 }

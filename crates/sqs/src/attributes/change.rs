@@ -72,7 +72,8 @@ fn check(name: &str, value: &str, fifo: bool, prefix: &str) -> Result<Option<Str
 /// A queue is encrypted in one way at a time: setting one ends the other.
 fn encryption(texts: &mut Texts, given: &Texts) -> Result<()> {
     let key = given.get("KmsMasterKeyId").is_some_and(|key| !key.is_empty());
-    let managed = given.get("SqsManagedSseEnabled").is_some_and(|on| on == "true");
+    let managed =
+        given.get("SqsManagedSseEnabled").is_some_and(|on| on.eq_ignore_ascii_case("true"));
     if key && managed {
         let text = "You can use one type of server-side encryption (SSE) at one time. You can \
                     either enable KMS SSE or SQS SSE.";

@@ -7,7 +7,7 @@ use crate::error::{Code, Failure, Result};
 use crate::limits::ID_CHARS_MAX;
 
 /// Whether a character can be part of a message: what XML can say.
-const fn is_allowed(c: char) -> bool {
+pub const fn is_allowed(c: char) -> bool {
     matches!(c, '\u{9}' | '\u{a}' | '\u{d}' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')
 }
 

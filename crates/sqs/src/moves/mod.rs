@@ -1,7 +1,7 @@
 //! Message move tasks: bringing dead letters back, or elsewhere, in the background.
 //!
-//! A task is a row, so that it outlives its node: whoever opens the store, or looks at the task, carries on with one
-//! whose node has not been heard of for a while.
+//! A task is a row, so that it outlives its node: any other that has the store open carries on with one whose node has
+//! not been heard of for a while.
 
 mod row;
 mod run;

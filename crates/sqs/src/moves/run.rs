@@ -75,7 +75,6 @@ impl Runner {
             self.task.status = Status::Cancelled;
             self.say().await;
         }
-        self.unlist().await;
     }
 
     /// How long to wait before the next step, so that the rate is kept.
@@ -142,19 +141,14 @@ impl Runner {
         ids.iter().map(|id| queue.client(id.as_str())).collect()
     }
 
-    /// Says how far it is. Learns at the same time whether it was cancelled; says whether the task is still this
-    /// node's.
+    /// Says how far it is; with its end, that the source has no running task any more. Learns at the same time whether
+    /// it was cancelled; says whether the task is still this node's.
     async fn say(&mut self) -> bool {
         let environment = self.registry.ground.environment.clone();
         loop {
             self.task.heard_ms = environment.now().as_millis();
             let next = environment.version();
-            let put = self.task.put(&self.source, Expect::Version(self.version), next);
-            let outcome = match put {
-                Ok(put) => self.registry.ground.store.write(put).await,
-                Err(error) => Err(error),
-            };
-            match outcome {
+            match self.write(next).await {
                 Ok(()) => {
                     self.version = next;
                     return true;
@@ -187,13 +181,15 @@ impl Runner {
         }
     }
 
-    /// The source has no running task any more.
-    async fn unlist(&self) {
-        let Ok(key) = index_key(&self.source) else { return };
-        if let Err(error) = self.registry.ground.store.write(Write::delete(key, Expect::Any)).await
-        {
-            tracing::warn!(source = ?self.source, %error, "an ended move task stays listed");
+    async fn write(&self, version: Version) -> Result<(), StoreError> {
+        let put = self.task.put(&self.source, Expect::Version(self.version), version)?;
+        let store = &self.registry.ground.store;
+        if self.task.status.is_active() {
+            return store.write(put).await;
         }
+        // In one step: from then on another task may be started, which is listed at the same place.
+        let unlist = Write::delete(index_key(&self.source)?, Expect::Any);
+        store.write_all(vec![put, unlist]).await
     }
 }
 

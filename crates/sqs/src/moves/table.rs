@@ -1,6 +1,6 @@
 //! The tasks of all sources: starting, listing, cancelling, carrying on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use millpond_store::{
     Attributes, Expect, Item, Partition, Query, SortKey, StoreError, Version, Write, collect,
@@ -120,7 +120,7 @@ impl Moves {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Failure::new(Code::ServiceUnavailable, "Too many changes at once. Please try again."))
+        Err(Failure::too_many_changes())
     }
 
     /// Carries on with tasks whose nodes are gone.
@@ -154,6 +154,27 @@ impl Moves {
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// Looks again and again for tasks whose nodes are gone: also for those that were heard of just before this node was
+    /// started.
+    pub async fn look_after(moves: Weak<Self>, closing: Closing) {
+        loop {
+            let Some(clock) =
+                moves.upgrade().map(|moves| Arc::clone(&moves.registry.ground.environment.clock))
+            else {
+                return;
+            };
+            tokio::select! {
+                biased;
+                () = closing.until() => return,
+                () = clock.sleep(MOVE_SILENCE_MAX) => {}
+            }
+            let Some(moves) = moves.upgrade() else { return };
+            if let Err(failure) = moves.resume().await {
+                tracing::warn!(error = failure.text, "move tasks are not looked for");
+            }
+        }
     }
 
     fn run(&self, source: Place, task: Task, version: Version) {

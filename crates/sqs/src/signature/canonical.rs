@@ -12,7 +12,8 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 /// ...and in a path.
 const PATH: &AsciiSet = &QUERY.remove(b'/');
 
-/// The form of a request that is signed; nothing when a header that is to be signed is not there.
+/// The form of a request that is signed; nothing when a header that is to be signed is not there, or the query can be
+/// read in more than one way.
 pub fn request(request: &Parts, body: &[u8], signed_headers: &[String]) -> Option<String> {
     let path = utf8_percent_encode(request.uri.path(), PATH);
     let query = query(request.uri.query().unwrap_or_default())?;
@@ -24,8 +25,13 @@ pub fn request(request: &Parts, body: &[u8], signed_headers: &[String]) -> Optio
     Some(format!("{method}\n{path}\n{query}\n{headers}\n{signed}\n{}", hash(body)))
 }
 
-/// The parameters of a query, sorted, each encoded in one and the same way.
+/// The parameters of a query, sorted, each encoded in one and the same way. Nothing when this form does not say what the
+/// query means: a plain `+` would be signed as `%2B` and is read as a space, and of parameters of the same name the order
+/// decides, which is not signed. No signer writes either: a space is `%20`, and items of lists are numbered.
 fn query(text: &str) -> Option<String> {
+    if text.contains('+') {
+        return None;
+    }
     let encoded = |text: &str| {
         let decoded = percent_decode_str(text).decode_utf8().ok()?;
         Some(utf8_percent_encode(&decoded, QUERY).to_string())
@@ -38,6 +44,9 @@ fn query(text: &str) -> Option<String> {
         }
     }
     pairs.sort_unstable();
+    if pairs.array_windows().any(|[(one, _), (next, _)]| one == next) {
+        return None;
+    }
     let pairs: Vec<String> =
         pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     Some(pairs.join("&"))

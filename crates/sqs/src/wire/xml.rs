@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
+use crate::message::is_allowed;
 
 const NAMESPACE: &str = "http://queue.amazonaws.com/doc/2012-11-05/";
 const DECLARATION: &str = "<?xml version=\"1.0\"?>";
@@ -99,10 +100,11 @@ fn element(out: &mut String, name: &str, text: &str) {
             '"' => out.push_str("&quot;"),
             // A reader of XML would take it for a line's end.
             '\r' => out.push_str("&#xD;"),
+            // These are characters of XML, but readers are advised to expect them only so.
+            '\u{7f}'..='\u{9f}' => out.push_str(&format!("&#x{:X};", u32::from(c))),
+            c if is_allowed(c) => out.push(c),
             // XML has no way to say these; they come only from what a client sent to be told that it is wrong.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
+            _ => out.push('\u{fffd}'),
         }
     }
     out.push_str(&format!("</{name}>"));
@@ -116,8 +118,11 @@ mod tests {
     #[test]
     fn texts_survive() {
         let mut out = String::new();
-        element(&mut out, "Body", "a\r\n\t<b> & \"c\" 🎈 \u{1}");
-        assert_eq!(out, "<Body>a&#xD;\n\t&lt;b&gt; &amp; &quot;c&quot; 🎈 \u{fffd}</Body>");
+        element(&mut out, "Body", "a\r\n\t<b> & \"c\" 🎈 \u{1}\u{ffff}\u{7f}\u{85}\u{9f}\u{a0}");
+        assert_eq!(
+            out,
+            "<Body>a&#xD;\n\t&lt;b&gt; &amp; &quot;c&quot; 🎈 \u{fffd}\u{fffd}&#x7F;&#x85;&#x9F;\u{a0}</Body>"
+        );
     }
 
     #[test]

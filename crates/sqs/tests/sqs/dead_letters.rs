@@ -1,7 +1,8 @@
 //! Dead letters: policies, moving, and bringing back by move tasks.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-use crate::common::{World, arn, bodies, redrive};
+use crate::common::{World, arn, bodies, redrive, while_time_passes};
+use millpond_store::{Partition, Query, collect};
 use serde_json::{Value, json};
 
 /// A queue whose messages are dead after two receives.
@@ -295,6 +296,54 @@ async fn a_task_of_a_node_that_is_gone_is_carried_on_by_another() {
     let mut got = bodies(&later.receive(&url, 10).await);
     got.sort();
     assert_eq!(got, ["0", "1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn a_task_is_carried_on_when_its_node_is_started_again_at_once() {
+    let (world, url, dead) = with_dead_letters().await;
+    for n in 0..4 {
+        world.send(&url, &n.to_string()).await;
+    }
+    kill(&world, &url).await;
+    let body = json!({"SourceArn": arn("dead"), "MaxNumberOfMessagesPerSecond": 1});
+    world.json("StartMessageMoveTask", body).await;
+    world.settle().await;
+    world.sqs.close();
+    world.settle().await;
+    // Nobody asks about the task.
+    let again = world.another_node().await;
+    for _ in 0..40 {
+        again.settle().await;
+        again.pass(1);
+    }
+    again.settle().await;
+    assert_eq!((again.counts(&url).await.0, again.counts(&dead).await.0), (4, 0));
+}
+
+#[tokio::test]
+async fn a_source_is_not_listed_any_more_once_its_task_has_ended() {
+    // What is taken off the list later could be the entry of the next task.
+    let (world, store) = World::slow_over().await;
+    let clock = world.clock.clone();
+    while_time_passes(&clock, world.queue("dead")).await;
+    let policy = json!({"RedrivePolicy": redrive("dead", 1)});
+    while_time_passes(&clock, world.create("q", policy)).await;
+    let start = world.json("StartMessageMoveTask", json!({"SourceArn": arn("dead")}));
+    while_time_passes(&clock, start).await;
+    let rows = async |partition: &str| {
+        let query = Query::new(Partition::new(partition).unwrap());
+        collect(store.as_ref(), query, 10).await.unwrap()
+    };
+    for _ in 0..200 {
+        let task = rows("sqs-moves/us-east-1/000000000000/dead").await.remove(0);
+        if task.attributes.text("row").unwrap().contains("COMPLETED") {
+            assert!(rows("sqs-moves").await.is_empty());
+            return;
+        }
+        assert_eq!(rows("sqs-moves").await.len(), 1);
+        world.steps(1).await;
+    }
+    unreachable!("the task does not end");
 }
 
 #[tokio::test]

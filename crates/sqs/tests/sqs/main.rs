@@ -2,6 +2,7 @@
 
 mod common;
 mod dead_letters;
+mod exchanges;
 mod fifo;
 mod hostile;
 mod messages;

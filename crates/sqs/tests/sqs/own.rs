@@ -1,7 +1,8 @@
 //! Millpond's own attributes, tenants of standard queues, and several nodes over one store.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-use crate::common::{World, bodies};
+use crate::common::{World, bodies, while_time_passes};
+use millpond_store::{Partition, Query, collect};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -247,6 +248,46 @@ async fn a_queue_that_was_half_made_or_half_deleted_is_made_whole() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_is_cut_off_anywhere_leaves_nothing_behind() {
+    let mut cut_off = 0;
+    for steps in 0..20 {
+        let world = World::slow().await;
+        let clock = world.clock.clone();
+        let url = while_time_passes(&clock, world.queue("q")).await;
+        for n in 0..20 {
+            while_time_passes(&clock, world.send(&url, &n.to_string())).await;
+        }
+        let queues = millpond_queue::Queues::new(&world.ground);
+        let native = while_time_passes(&clock, queues.open("q")).await.unwrap();
+        let lane = format!("q/q~{}//0", native.incarnation());
+        let left = async || {
+            let query = Query::new(Partition::new(lane.clone()).unwrap());
+            let all = collect(world.ground.store.as_ref(), query, 100);
+            while_time_passes(&clock, all).await.unwrap().len()
+        };
+        let call = world.spawn("DeleteQueue", &json!({"QueueUrl": url}));
+        world.steps(steps).await;
+        // The client hangs up, and the node ends.
+        call.abort();
+        world.sqs.close();
+        world.steps(10).await;
+        let before = left().await;
+        let next = while_time_passes(&clock, world.another_node()).await;
+        let exists =
+            while_time_passes(&clock, next.ask("GetQueueUrl", json!({"QueueName": "q"}))).await;
+        if exists.status == 200 {
+            assert_eq!(before, 20, "after {steps} steps nothing has happened");
+            continue;
+        }
+        cut_off += usize::from(before > 0);
+        next.pass(60);
+        world.steps(100).await;
+        assert_eq!(left().await, 0, "after {steps} steps");
+    }
+    assert!(cut_off > 0, "no deletion was cut off half-way");
+}
+
+#[tokio::test]
 async fn messages_that_have_ended_are_removed_though_nobody_receives() {
     let world = World::new().await;
     let url = world
@@ -319,15 +360,10 @@ async fn what_was_not_sent_through_sqs_has_the_digest_of_what_is_shown() {
 
 #[tokio::test]
 async fn when_the_store_fails_clients_are_told_to_try_again_and_no_more() {
-    use millpond_store::{Fault, FaultPlan, Faulty};
+    use millpond_store::{Fault, FaultPlan};
     let world = World::new().await;
     let url = world.queue("q").await;
-    let environment = world.ground.environment.clone();
-    let store =
-        std::sync::Arc::new(Faulty::new(std::sync::Arc::clone(&world.ground.store), &environment));
-    let ground = millpond_lanes::Ground::new(std::sync::Arc::clone(&store) as _, &environment);
-    let sqs = millpond_sqs::Sqs::open(&ground, millpond_sqs::SqsOptions::default()).await.unwrap();
-    let failing = World { ground, sqs, ..world.clone() };
+    let (failing, store) = world.failing_node(millpond_sqs::SqsOptions::default()).await;
     for (fault, status, code) in [
         (Fault::Definite, 503, "ServiceUnavailableException"),
         (Fault::Throttle, 400, "RequestThrottled"),

@@ -4,6 +4,7 @@
 use crate::common::{World, arn, redrive};
 use http::Request;
 use millpond_sqs::SqsOptions;
+use millpond_store::{Fault, FaultPlan};
 use serde_json::json;
 
 #[tokio::test]
@@ -161,6 +162,41 @@ async fn purging_removes_what_waits_is_in_flight_or_delayed_once_a_minute() {
 }
 
 #[tokio::test]
+async fn a_purge_that_failed_can_be_made_again_at_once() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let mut failed = 0;
+    for request in 0..10 {
+        let url = world.queue(&format!("q{request}")).await;
+        for body in ["a", "b"] {
+            world.send(&url, body).await;
+        }
+        // From this request on all fail.
+        let faults = (request..100).map(|request| (request, Fault::Definite));
+        store.follow(FaultPlan::Script(faults.collect()));
+        let call = world.spawn("PurgeQueue", &json!({"QueueUrl": url}));
+        // It may be tried again within, after a while.
+        for _ in 0..10 {
+            world.settle().await;
+            if !call.is_finished() {
+                world.pass(1);
+            }
+        }
+        store.follow(FaultPlan::None);
+        let first = call.await.unwrap();
+        if first.status == 200 {
+            continue;
+        }
+        assert_eq!(first.error().0, "ServiceUnavailableException");
+        failed += 1;
+        world.json("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert_eq!(world.counts(&url).await, (0, 0, 0), "request {request}");
+        let third = world.ask("PurgeQueue", json!({"QueueUrl": url})).await;
+        assert_eq!(third.error().0, "PurgeQueueInProgress");
+    }
+    assert!(failed > 2, "the purge was cut off only {failed} times");
+}
+
+#[tokio::test]
 async fn queues_are_listed_by_prefix_and_page() {
     let world = World::new().await;
     assert_eq!(world.json("ListQueues", json!({})).await, json!({}), "no queue: no list");
@@ -188,6 +224,21 @@ async fn queues_are_listed_by_prefix_and_page() {
     for bad in [0, 1_001] {
         let refused = world.ask("ListQueues", json!({"MaxResults": bad})).await;
         assert_eq!(refused.error().0, "InvalidParameterValueException", "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_no_queue_can_have_is_not_found() {
+    let world = World::new().await;
+    world.queue("q").await;
+    for name in ["x".repeat(81), "x".repeat(2_000), "a.b".to_owned()] {
+        let url = format!("http://queue.test:9324/000000000000/{name}");
+        for action in ["SendMessage", "ReceiveMessage", "DeleteQueue", "GetQueueAttributes"] {
+            let body = json!({"QueueUrl": url, "MessageBody": "x"});
+            assert_eq!(world.ask(action, body).await.error().0, "QueueDoesNotExist", "{action}");
+        }
+        let listed = world.json("ListQueues", json!({"QueueNamePrefix": name})).await;
+        assert_eq!(listed, json!({}));
     }
 }
 
@@ -259,8 +310,10 @@ async fn a_queue_is_encrypted_in_one_way_at_a_time() {
     world.set(&url, json!({"SqsManagedSseEnabled": "true"})).await.ok();
     let all = world.attributes(&url).await;
     assert_eq!((all.get("KmsMasterKeyId"), &all["SqsManagedSseEnabled"]), (None, &json!("true")));
-    let both = json!({"KmsMasterKeyId": "x", "SqsManagedSseEnabled": "true"});
-    assert_eq!(world.set(&url, both).await.error().0, "InvalidAttributeValue");
+    for on in ["true", "True"] {
+        let both = json!({"KmsMasterKeyId": "x", "SqsManagedSseEnabled": on});
+        assert_eq!(world.set(&url, both).await.error().0, "InvalidAttributeValue", "{on}");
+    }
 }
 
 #[tokio::test]
@@ -363,4 +416,13 @@ async fn a_queue_that_was_not_made_through_sqs_is_taken_in_when_it_is_what_is_as
     assert_eq!(refused.0, "QueueNameExists");
     let missing = world.ask("GetQueueUrl", json!({"QueueName": "native"})).await.error();
     assert_eq!(missing.0, "QueueDoesNotExist", "what was refused left nothing behind");
+    // What a queue of SQS is below, made by somebody else, with a message in it.
+    world.queue("like-this").await;
+    let like = queues.open("like-this").await.unwrap().config().await.unwrap();
+    let alike = queues.create("alike", (*like).clone()).await.unwrap();
+    alike.main().unwrap().send(millpond_queue::Message::new("x")).await.unwrap();
+    let url = world.queue("alike").await;
+    assert_eq!(world.bodies(&url, 10).await, ["x"]);
+    let found = world.json("GetQueueUrl", json!({"QueueName": "alike"})).await;
+    assert_eq!(found["QueueUrl"], url);
 }

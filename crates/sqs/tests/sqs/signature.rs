@@ -1,7 +1,9 @@
 //! Signatures: who is let in, and what is refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
 
-use crate::common::{World, json_request, matches_fixture};
+use std::collections::BTreeMap;
+
+use crate::common::{World, form_request, json_request, matches_fixture};
 use bytes::Bytes;
 use hmac::{Hmac, Mac as _};
 use http::Request;
@@ -13,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 /// When every test begins.
-const TIME: &str = "20270115T080000Z";
+pub const TIME: &str = "20270115T080000Z";
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -25,7 +27,7 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// Signs as a client does, by the published recipe and independently of the crate.
-fn sign(
+pub fn sign(
     request: Request<Bytes>,
     id: &str,
     secret: &str,
@@ -71,9 +73,9 @@ fn good(action: &str, body: &serde_json::Value) -> Request<Bytes> {
     sign(json_request(action, body), "AKID", SECRET, "us-east-1", TIME)
 }
 
-async fn guarded() -> World {
+pub async fn guarded() -> World {
     let limited = AccessKey {
-        actions: vec!["SendMessage".into(), "Get*".into(), "ListQueues".into()],
+        actions: vec!["SendMessage".into(), "Get*".into(), "List*".into()],
         queues: vec!["orders-*".into()],
         ..AccessKey::new("LIMITED", "secret")
     };
@@ -87,10 +89,8 @@ async fn who_signs_with_a_known_key_is_let_in() {
     let world = guarded().await;
     let created = world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok().json();
     assert_eq!(created["QueueUrl"], "http://queue.test:9324/000000000000/q");
-    let form = crate::common::form_request(
-        "/000000000000/q",
-        &[("Action", "SendMessage"), ("MessageBody", "a b&c")],
-    );
+    let form =
+        form_request("/000000000000/q", &[("Action", "SendMessage"), ("MessageBody", "a b&c")]);
     world.raw(sign(form, "AKID", SECRET, "us-east-1", TIME)).await.ok();
     let get = Request::get("/000000000000/q?Action=GetQueueAttributes&AttributeName.1=All")
         .header("host", "queue.test:9324")
@@ -185,6 +185,17 @@ async fn each_key_has_its_actions_and_queues() {
     world.raw(ask("GetQueueUrl", json!({"QueueName": "orders-1"}))).await.ok();
     let listed = world.raw(ask("ListQueues", json!({}))).await.ok().json();
     assert_eq!(listed["QueueUrls"], json!([url("orders-1")]), "others are not shown");
+    // Neither are others' queues that have their dead letters in one of its own.
+    let policy = json!({"RedrivePolicy": crate::common::redrive("orders-1", 1)});
+    for name in ["bills", "orders-2"] {
+        let body = json!({"QueueName": name});
+        world.raw(good("CreateQueue", &body)).await.ok();
+        let body = json!({"QueueUrl": url(name), "Attributes": policy});
+        world.raw(good("SetQueueAttributes", &body)).await.ok();
+    }
+    let sources = json!({"QueueUrl": url("orders-1")});
+    let listed = world.raw(ask("ListDeadLetterSourceQueues", sources)).await.ok().json();
+    assert_eq!(listed["queueUrls"], json!([url("orders-2")]));
     for (action, body) in [
         ("SendMessage", send("bills")),
         ("GetQueueUrl", json!({"QueueName": "bills"})),
@@ -199,17 +210,14 @@ async fn each_key_has_its_actions_and_queues() {
     }
 }
 
-#[tokio::test]
-async fn a_presigned_address_works_until_it_expires() {
-    let world = guarded().await;
-    world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok();
+/// A query that is signed for an hour: the parameters are sorted and come before `X`.
+fn presigned(path: &str, parameters: &str) -> String {
     let scope = "20270115/us-east-1/sqs/aws4_request";
     let query = format!(
-        "Action=ReceiveMessage&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F{}\
+        "{parameters}&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F{}\
          &X-Amz-Date={TIME}&X-Amz-Expires=3600&X-Amz-SignedHeaders=host",
         scope.replace('/', "%2F")
     );
-    let path = "/000000000000/q";
     let canonical = format!(
         "GET\n{path}\n{query}\nhost:queue.test:9324\n\nhost\n{}",
         hex(&Sha256::digest(b""))
@@ -222,20 +230,56 @@ async fn a_presigned_address_works_until_it_expires() {
     for part in ["us-east-1", "sqs", "aws4_request"] {
         key = mac(&key, part);
     }
-    let signature = hex(&mac(&key, &to_sign));
-    let get = |query: &str| {
-        Request::get(format!("{path}?{query}&X-Amz-Signature={signature}"))
-            .header("host", "queue.test:9324")
-            .body(Bytes::new())
-            .unwrap()
-    };
-    world.raw(get(&query)).await.ok();
+    format!("{query}&X-Amz-Signature={}", hex(&mac(&key, &to_sign)))
+}
+
+fn get(path: &str, query: &str) -> Option<Request<Bytes>> {
+    let request = Request::get(format!("{path}?{query}")).header("host", "queue.test:9324");
+    request.body(Bytes::new()).ok()
+}
+
+const PATH: &str = "/000000000000/q";
+
+#[tokio::test]
+async fn a_presigned_address_works_until_it_expires() {
+    let world = guarded().await;
+    world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok();
+    let query = presigned(PATH, "Action=ReceiveMessage");
+    let ask = |query: &str| world.raw(get(PATH, query).unwrap());
+    ask(&query).await.ok();
     let changed = query.replace("ReceiveMessage", "PurgeQueue");
-    assert_eq!(world.raw(get(&changed)).await.error().0, "SignatureDoesNotMatch");
+    assert_eq!(ask(&changed).await.error().0, "SignatureDoesNotMatch");
     world.pass(3_600);
-    world.raw(get(&query)).await.ok();
+    ask(&query).await.ok();
     world.pass(1);
-    assert_eq!(world.raw(get(&query)).await.error().0, "SignatureDoesNotMatch");
+    assert_eq!(ask(&query).await.error().0, "SignatureDoesNotMatch");
+}
+
+#[tokio::test]
+async fn a_signed_query_that_can_be_read_in_two_ways_is_refused() {
+    let world = guarded().await;
+    world.raw(good("CreateQueue", &json!({"QueueName": "q"}))).await.ok();
+    let signed = |query: &str| sign(get(PATH, query).unwrap(), "AKID", SECRET, "us-east-1", TIME);
+    let plus = "Action=SendMessage&MessageBody=a%2Bb";
+    let twice = "Action=SendMessage&MessageBody=a&MessageBody=b";
+    let encoded = "Action=SendMessage&MessageBody=a&Messag%65Body=b";
+    for (query, changed) in [
+        (plus, "Action=SendMessage&MessageBody=a+b"),
+        (twice, "Action=SendMessage&MessageBody=b&MessageBody=a"),
+        (twice, twice),
+        (twice, encoded),
+    ] {
+        let mut request = signed(query);
+        *request.uri_mut() = format!("{PATH}?{changed}").parse().unwrap();
+        assert_eq!(world.raw(request).await.error().0, "SignatureDoesNotMatch", "{changed}");
+        let presigned = presigned(PATH, query).replace(query, changed);
+        let answer = world.raw(get(PATH, &presigned).unwrap()).await;
+        assert_eq!(answer.error().0, "SignatureDoesNotMatch", "{changed}");
+    }
+    world.raw(signed(plus)).await.ok();
+    let body = json!({"QueueUrl": format!("http://queue.test:9324{PATH}")});
+    let got = world.raw(good("ReceiveMessage", &body)).await.ok().json();
+    assert_eq!(got["Messages"][0]["Body"], "a+b");
 }
 
 #[tokio::test]
@@ -308,8 +352,69 @@ fn tamper(request: Request<Bytes>, part: usize, at: &Index, to: u8) -> Option<Re
     Some(Request::from_parts(parts, body))
 }
 
+/// What is answered to who is not let in.
+const REFUSED: [&str; 6] = [
+    "InvalidSignatureException",
+    "IncompleteSignatureException",
+    "UnrecognizedClientException",
+    "SignatureDoesNotMatch",
+    "IncompleteSignature",
+    "InvalidClientTokenId",
+];
+
+/// The parameters of a query or a form.
+fn parameters(text: &[u8]) -> BTreeMap<String, String> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_change_of_one_byte_of_a_form_is_refused(at in any::<Index>(), to in any::<u8>()) {
+        let form = [("Action", "SendMessage"), ("MessageBody", "a+b c"), ("QueueUrl", PATH)];
+        let signed = sign(form_request("/", &form), "AKID", SECRET, "us-east-1", TIME);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = guarded().await;
+            let missing = "AWS.SimpleQueueService.NonExistentQueue";
+            prop_assert_eq!(world.raw(signed.clone()).await.error().0, missing);
+            if let Some(tampered) = tamper(signed, 0, &at, to) {
+                let code = world.raw(tampered).await.error().0;
+                proptest::prop_assert!(REFUSED.contains(&code.as_str()), "{code}");
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn any_change_of_one_byte_of_a_query_is_refused_or_means_nothing(
+        is_presigned in any::<bool>(), at in any::<Index>(), to in any::<u8>(),
+    ) {
+        let plain = "Action=SendMessage&MessageBody=a%2Bb%20c";
+        let query = if is_presigned { presigned(PATH, plain) } else { plain.to_owned() };
+        let mut changed = query.clone().into_bytes();
+        let at = at.index(changed.len());
+        changed[at] = to;
+        let means_the_same = parameters(&changed) == parameters(query.as_bytes());
+        let original = get(PATH, &query).unwrap();
+        let signed = if is_presigned { original } else { sign(original, "AKID", SECRET, "us-east-1", TIME) };
+        let uri = String::from_utf8(changed).ok().and_then(|query| format!("{PATH}?{query}").parse().ok());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = guarded().await;
+            let missing = "AWS.SimpleQueueService.NonExistentQueue";
+            prop_assert_eq!(world.raw(signed.clone()).await.error().0, missing);
+            if let Some(uri) = uri {
+                let mut tampered = signed;
+                *tampered.uri_mut() = uri;
+                let code = world.raw(tampered).await.error().0;
+                let refused = REFUSED.contains(&code.as_str());
+                proptest::prop_assert!(refused || (means_the_same && code == missing), "{code}");
+            }
+            Ok(())
+        })?;
+    }
 
     #[test]
     fn any_change_of_one_byte_is_refused(part in 0..12_usize, at in any::<Index>(), to in any::<u8>()) {
@@ -324,11 +429,7 @@ proptest! {
             if let Some(tampered) = tamper(signed, part, &at, to) {
                 let answer = world.raw(tampered).await;
                 let code = answer.error().0;
-                let refused = [
-                    "InvalidSignatureException", "IncompleteSignatureException", "UnrecognizedClientException",
-                    "SignatureDoesNotMatch", "IncompleteSignature", "InvalidClientTokenId",
-                ];
-                proptest::prop_assert!(refused.contains(&code.as_str()), "{code}: {}", answer.text);
+                proptest::prop_assert!(REFUSED.contains(&code.as_str()), "{code}: {}", answer.text);
             }
             Ok(())
         })?;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use crate::common::{World, bodies, json_request};
+use crate::common::{World, bodies, json_request, while_time_passes};
 use millpond_sqs::SqsOptions;
+use millpond_store::{Fault, FaultPlan};
 use serde_json::{Value, json};
 
 fn wait(url: &str) -> Value {
@@ -196,6 +197,9 @@ async fn it_is_known_beforehand_who_may_wait() {
     assert!(may("ReceiveMessage", json!({"QueueUrl": long})), "the queue says so");
     assert!(may("ReceiveMessage", json!({"QueueUrl": "http://x/000000000000/unknown"})));
     assert!(!may("SendMessage", json!({"QueueUrl": long})));
+    // An empty address is none: the path counts.
+    let empty = [("Action", "ReceiveMessage"), ("QueueUrl", "")];
+    assert!(world.sqs.may_wait(&crate::common::form_request("/000000000000/long", &empty)));
     let form = |form| world.sqs.may_wait(&crate::common::form_request("/000000000000/short", form));
     assert!(form(&[("Action", "ReceiveMessage"), ("WaitTimeSeconds", "1")]));
     assert!(!form(&[("Action", "ReceiveMessage")]));
@@ -225,53 +229,52 @@ async fn a_thousand_waiting_receivers_are_all_served() {
     assert_eq!(all.len(), 1_000);
 }
 
-/// A world whose store takes ten milliseconds for each request.
-async fn slow() -> World {
-    use millpond_store::{Environment, Latency, MemoryStore, Slow, Timestamp, VirtualClock};
-    let clock = VirtualClock::new(Timestamp::from_millis(crate::common::BEGIN_MS));
-    let environment = Environment::simulated(clock.clone(), 7);
-    let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
-    let store = Slow::new(MemoryStore::new(&environment), &environment, latency);
-    let ground = millpond_lanes::Ground::new(std::sync::Arc::new(store), &environment);
-    let opening = millpond_sqs::Sqs::open(&ground, SqsOptions::default());
-    let sqs = while_time_passes(&clock, opening).await.unwrap();
-    World::over(clock, ground, sqs)
+#[tokio::test]
+async fn a_store_that_fails_for_a_moment_does_not_end_the_waits_of_others() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let url = world.queue("q").await;
+    let call = world.spawn("ReceiveMessage", &wait(&url));
+    world.settle().await;
+    // What is known of the queue is old by now, so that the next request reads its row again.
+    world.pass(6);
+    world.settle().await;
+    store.follow(FaultPlan::once(0, Fault::Definite));
+    let (code, _) = world.ask("GetQueueAttributes", json!({"QueueUrl": url})).await.error();
+    assert_eq!(code, "ServiceUnavailableException");
+    world.settle().await;
+    assert!(!call.is_finished(), "the queue is still there");
+    world.send(&url, "x").await;
+    assert_eq!(bodies(&got(call).await), ["x"]);
 }
 
-/// Does something while time passes, five milliseconds at a time.
-async fn while_time_passes<T>(
-    clock: &millpond_store::VirtualClock,
-    work: impl Future<Output = T>,
-) -> T {
-    let pass = async {
-        loop {
-            for _ in 0..50 {
-                tokio::task::yield_now().await;
-            }
-            clock.advance(Duration::from_millis(5));
-        }
-    };
-    tokio::select! {
-        biased;
-        done = work => done,
-        () = pass => unreachable!("time does not end"),
-    }
+#[tokio::test]
+async fn many_changes_at_once_do_not_end_the_waits_of_others() {
+    let (world, store) = World::new().await.failing_node(SqsOptions::default()).await;
+    let url = world.queue("q").await;
+    let call = world.spawn("ReceiveMessage", &wait(&url));
+    world.settle().await;
+    // Each time that the row is written, another change has been faster.
+    let faults = (0..500).map(|request| (2 * request + 1, Fault::Conflict));
+    store.follow(FaultPlan::Script(faults.collect()));
+    let tag = json!({"QueueUrl": url, "Tags": {"a": "b"}});
+    let (code, _) = world.ask("TagQueue", tag).await.error();
+    store.follow(FaultPlan::None);
+    assert_eq!(code, "ServiceUnavailableException");
+    world.settle().await;
+    assert!(!call.is_finished(), "the queue is still there");
+    world.send(&url, "x").await;
+    assert_eq!(bodies(&got(call).await), ["x"]);
 }
 
 #[tokio::test]
 async fn whenever_a_client_hangs_up_on_a_slow_store_no_message_is_lost() {
     let mut given_back = 0;
     for steps in 0..16 {
-        let world = slow().await;
+        let world = World::slow().await;
         let url = while_time_passes(&world.clock, world.queue("q")).await;
         while_time_passes(&world.clock, world.send(&url, "x")).await;
         let call = world.spawn("ReceiveMessage", &wait(&url));
-        for _ in 0..steps {
-            for _ in 0..50 {
-                tokio::task::yield_now().await;
-            }
-            world.clock.advance(Duration::from_millis(5));
-        }
+        world.steps(steps).await;
         let answered = call.is_finished();
         call.abort();
         while_time_passes(&world.clock, async {

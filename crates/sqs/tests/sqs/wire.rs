@@ -33,7 +33,7 @@ async fn both_encodings_do_the_same() {
         .ok();
     assert_eq!(created.element("QueueUrl"), URL);
     assert_eq!(world.json("ListQueueTags", json!({"QueueUrl": URL})).await["Tags"]["team"], "a");
-    let body = "a\r\n <&> \"q\" 🎈";
+    let body = "a\r\n <&> \"q\" 🎈 \u{7f}\u{85}\u{9f}";
     let sent = world
         .form(
             "/",
@@ -65,7 +65,10 @@ async fn both_encodings_do_the_same() {
         )
         .await
         .ok();
-    assert_eq!(received.element("Body"), "a&#xD;\n &lt;&amp;&gt; &quot;q&quot; 🎈");
+    assert_eq!(
+        received.element("Body"),
+        "a&#xD;\n &lt;&amp;&gt; &quot;q&quot; 🎈 &#x7F;&#x85;&#x9F;"
+    );
     assert!(received.text.contains(
         "<MessageAttribute><Name>n</Name><Value><DataType>String</DataType><StringValue>v</StringValue></Value></MessageAttribute>"
     ));

@@ -1,12 +1,14 @@
 //! Sending, receiving and acknowledging; isolation; sizes; batches.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use millpond_lanes::Ground;
 use millpond_queue::{
-    Attribute, AttributeValue, Message, QueueConfig, QueueError, Receive, Settled,
+    Attribute, AttributeValue, Message, Queue, QueueConfig, QueueError, Queues, Receive, Settled,
 };
-use millpond_store::Query;
+use millpond_store::{Fault, FaultPlan, Faulty, Query};
 
 use super::{
     ack_all, counts, drain, name, numbered, process, queue, seconds, send, send_all, take,
@@ -226,6 +228,52 @@ pub async fn messages_with_groups_delays_and_ends_fill_segments(subject: &Subjec
     }
 }
 
+/// How many rows are left of a queue and its client `c`, except for those that go by themselves.
+async fn left_of(subject: &Subject, queue: &Queue) -> usize {
+    let prefix = format!("q/{}~{}", queue.name(), queue.incarnation());
+    let mut left = 0;
+    for partition in [format!("{prefix}/c/0"), prefix] {
+        let query = Query::new(millpond_store::Partition::new(partition).unwrap());
+        let all = subject.all(query).await;
+        left += all.iter().filter(|item| item.expiry.is_none()).count();
+    }
+    left
+}
+
+/// Wherever a deletion is cut off by a store that fails from then on, the queue is there whole, or gone; and what is left of it can be removed.
+pub async fn a_deletion_that_is_cut_off_is_carried_on(subject: &Subject) {
+    let environment = subject.impatient();
+    let store = Arc::new(Faulty::new(subject.store.clone(), &environment));
+    let queues = Queues::new(&Ground::new(store.clone(), &environment));
+    let mut cut_off = 0;
+    for request in 0..12 {
+        let queue = queues.create(&name(), QueueConfig::default()).await.unwrap();
+        let client = queue.client("c").unwrap();
+        send_all(&client, numbered(100)).await;
+        let faults = (request..100).map(|request| (request, Fault::Definite));
+        store.follow(FaultPlan::Script(faults.collect()));
+        let outcome = queue.delete().await;
+        store.follow(FaultPlan::None);
+        let elsewhere = process(subject);
+        if elsewhere.open(queue.name().as_str()).await.is_ok() {
+            assert!(outcome.is_err());
+            assert_eq!(counts(&client).await, (100, 0, 0), "request {request}");
+            continue;
+        }
+        cut_off += usize::from(left_of(subject, &queue).await > 0);
+        for remains in elsewhere.remains().await.unwrap() {
+            // The store may be one that other tests use too.
+            if remains.name() == queue.name() {
+                remains.remove().await.unwrap();
+            }
+        }
+        assert_eq!(left_of(subject, &queue).await, 0, "request {request}");
+        let left = elsewhere.remains().await.unwrap();
+        assert!(left.iter().all(|remains| remains.name() != queue.name()), "request {request}");
+    }
+    assert!(cut_off > 0, "no deletion was cut off half-way");
+}
+
 /// After a deletion nothing is left, and a queue of the same name is another one.
 pub async fn a_deleted_queue_is_gone_and_its_name_is_free(subject: &Subject) {
     let queues = process(subject);
@@ -237,11 +285,7 @@ pub async fn a_deleted_queue_is_gone_and_its_name_is_free(subject: &Subject) {
     assert!(matches!(queue.delete().await, Err(QueueError::NotFound { .. })));
     assert!(matches!(old.send(Message::new("x")).await, Err(QueueError::NotFound { .. })));
     assert!(!queues.list().await.unwrap().contains(queue.name()));
-    let prefix = format!("q/{}", queue.name());
-    for partition in [format!("{prefix}~"), prefix] {
-        let query = Query::new(millpond_store::Partition::new(partition).unwrap());
-        assert!(subject.all(query).await.is_empty());
-    }
+    assert_eq!(left_of(subject, &queue).await, 0);
     let again = queues.create(queue.name().as_str(), QueueConfig::strict()).await.unwrap();
     let new = again.client("c").unwrap();
     assert_eq!(counts(&new).await, (0, 0, 0));

@@ -118,6 +118,21 @@ pub async fn a_purge_forgets_what_it_removed_and_no_more(subject: &Subject) {
     assert_eq!(texts(&drain(&client).await), ["x"]);
 }
 
+/// What was received and done before a purge is forgotten with the rest: sent again, it is new.
+pub async fn a_purge_forgets_what_was_done_before_it(subject: &Subject) {
+    let client = queue(subject, QueueConfig::strict()).await;
+    let message = |id: &str| Message::new("x").group("g").dedup_id(id);
+    for id in ["1", "2"] {
+        client.send(message(id)).await.unwrap();
+        assert_eq!(drain(&client).await.len(), 1);
+    }
+    assert_eq!(client.purge().await.unwrap(), 0);
+    for id in ["1", "2"] {
+        assert!(!client.send(message(id)).await.unwrap().duplicate, "{id}");
+    }
+    assert_eq!(drain(&client).await.len(), 2);
+}
+
 /// Invisible until due, by its own delay or the queue's; the others pass.
 pub async fn a_delayed_message_is_invisible_until_due(subject: &Subject) {
     for order in [Order::Fifo, Order::Lifo] {

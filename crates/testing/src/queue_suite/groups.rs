@@ -245,6 +245,28 @@ pub async fn a_receive_attempt_made_again_gets_the_same_messages(subject: &Subje
     ack_all(&client, &late).await;
 }
 
+/// An attempt id is good for five minutes, and not for messages whose leases were changed.
+pub async fn an_attempt_id_ends_after_five_minutes_and_with_a_change(subject: &Subject) {
+    let client = queue(subject, QueueConfig::strict()).await;
+    send_all(&client, (0..2).map(|number| grouped(&number.to_string(), number.to_string()))).await;
+    let ask = Receive { visibility: Some(seconds(3_600)), ..attempt("one", 2) };
+    let first = client.receive(&ask).await.unwrap();
+    assert_eq!(first.len(), 2);
+    client.extend(&first[0].receipt, seconds(1_800)).await.unwrap();
+    for process in [client.clone(), elsewhere(subject, &client).await] {
+        let again = process.receive(&ask).await.unwrap();
+        assert_eq!(texts(&again), texts(&first[1..]), "what was changed is its holder's");
+    }
+    subject.clock.advance(seconds(299));
+    assert_eq!(client.receive(&ask).await.unwrap().len(), 1);
+    subject.clock.advance(seconds(1));
+    assert!(client.receive(&ask).await.unwrap().is_empty(), "five minutes after the first call");
+    subject.clock.advance(seconds(1_501));
+    let late = client.receive(&ask).await.unwrap();
+    assert_eq!(texts(&late), texts(&first[..1]), "the change was kept");
+    ack_all(&client, &first[1..]).await;
+}
+
 /// In a queue that is not strict, an attempt id changes nothing.
 pub async fn an_attempt_id_means_nothing_in_a_standard_queue(subject: &Subject) {
     let client = queue(subject, QueueConfig::default()).await;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -229,6 +230,40 @@ pub async fn a_move_that_another_takes_over_is_made_once(subject: &Subject) {
             assert_eq!(counts(&dead).await, (0, 0, 0), "before request {at}");
             let back = drain(&elsewhere(subject, &client).await).await;
             assert_eq!(texts(&back), ["x"], "before request {at}");
+        }
+    }
+}
+
+/// A consumer of the dead letters gets none that is being brought back, however short the queue's own timeout; and one
+/// that gets it all the same, since the move took too long, does not stop the rest.
+pub async fn a_consumer_of_the_dead_letters_does_not_stop_a_redrive(subject: &Subject) {
+    for (config, pause) in both().into_iter().flat_map(|config| {
+        [Duration::from_millis(5), seconds(31)].map(|pause| (config.clone(), pause))
+    }) {
+        for at in 0..REQUESTS_MAX {
+            let (client, dead) = with_dead_letters(subject, 1, config.clone()).await;
+            let handle = super::process(subject).open(dead.queue().as_str()).await.unwrap();
+            let short = QueueConfig {
+                visibility: Duration::from_millis(1),
+                ..(*handle.config().await.unwrap()).clone()
+            };
+            handle.update_config(short).await.unwrap();
+            send_all(&client, [Message::new("x").group("g")]).await;
+            let held = take_one(&client).await;
+            client.nack(&held.receipt, Nack::default()).await.unwrap();
+            take(&client, 1).await;
+            let (store, driver) = interposed(subject, &dead).await;
+            let (other, clock) = (elsewhere(subject, &dead).await, subject.clock.clone());
+            let taken = Arc::new(AtomicU64::new(0));
+            let count = Arc::clone(&taken);
+            store.before(at, async move {
+                clock.advance(pause);
+                count.store(take(&other, 5).await.len() as u64, Ordering::SeqCst);
+            });
+            let moved = driver.redrive(&Redrive::default()).await.unwrap().moved as u64;
+            if pause < seconds(1) {
+                assert_eq!(moved + taken.load(Ordering::SeqCst), 1, "before request {at}");
+            }
         }
     }
 }

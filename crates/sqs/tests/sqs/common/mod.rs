@@ -17,7 +17,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use millpond_lanes::Ground;
 use millpond_sqs::{Sqs, SqsOptions};
-use millpond_store::{Clock as _, Environment, SystemClock, Timestamp, VirtualClock};
+use millpond_store::{
+    Clock as _, Environment, Faulty, Latency, MemoryStore, Slow, Store, SystemClock, Timestamp,
+    VirtualClock,
+};
 use millpond_testing::Watched;
 use serde_json::{Value, json};
 
@@ -25,6 +28,9 @@ pub use store::Kind;
 
 /// When every test begins.
 pub const BEGIN_MS: u64 = 1_800_000_000_000;
+
+/// A store that fails when it is told to.
+pub type Failing = Faulty<Arc<dyn Store>>;
 
 /// A server and its clock.
 #[derive(Clone)]
@@ -89,9 +95,41 @@ impl World {
         Self { clock, ground, sqs, watched: opened.watched, kept: opened.kept }
     }
 
-    /// A world over something else.
-    pub fn over(clock: VirtualClock, ground: Ground, sqs: Sqs) -> Self {
-        Self { clock, ground, sqs, watched: None, kept: None }
+    /// A world whose store takes ten milliseconds for each request.
+    pub async fn slow() -> Self {
+        Self::slow_over().await.0
+    }
+
+    /// The same, with the store below, which takes no time.
+    pub async fn slow_over() -> (Self, Arc<MemoryStore>) {
+        let clock = VirtualClock::new(Timestamp::from_millis(BEGIN_MS));
+        let environment = Environment::simulated(clock.clone(), 7);
+        let latency = Latency { base: Duration::from_millis(10), jitter: Duration::ZERO };
+        let below = Arc::new(MemoryStore::new(&environment));
+        let store = Slow::new(Arc::clone(&below), &environment, latency);
+        let ground = Ground::new(Arc::new(store), &environment);
+        let opening = Sqs::open(&ground, SqsOptions::default());
+        let sqs = while_time_passes(&clock, opening).await.unwrap();
+        (Self { clock, ground, sqs, watched: None, kept: None }, below)
+    }
+
+    /// So many times five milliseconds pass, and whatever can go on goes on before each.
+    pub async fn steps(&self, count: usize) {
+        for _ in 0..count {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            self.clock.advance(Duration::from_millis(5));
+        }
+    }
+
+    /// Another node over the same store, which fails there as it is told to.
+    pub async fn failing_node(&self, options: SqsOptions) -> (Self, Arc<Failing>) {
+        let environment = self.ground.environment.clone();
+        let store = Arc::new(Faulty::new(Arc::clone(&self.ground.store), &environment));
+        let ground = Ground::new(Arc::clone(&store) as _, &environment);
+        let sqs = Sqs::open(&ground, options).await.unwrap();
+        (Self { ground, sqs, ..self.clone() }, store)
     }
 
     /// Another node over the same store.
@@ -232,6 +270,23 @@ impl World {
     }
 }
 
+/// Does something while time passes, five milliseconds at a time.
+pub async fn while_time_passes<T>(clock: &VirtualClock, work: impl Future<Output = T>) -> T {
+    let pass = async {
+        loop {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Duration::from_millis(5));
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = pass => unreachable!("time does not end"),
+    }
+}
+
 pub fn answer(response: Response<Bytes>) -> Answer {
     let (parts, body) = response.into_parts();
     let text = String::from_utf8(body.to_vec()).unwrap();
@@ -272,7 +327,11 @@ pub fn redrive(name: &str, receives_max: u32) -> String {
 
 /// Compares with a file in `tests/fixtures`, except for what is different each time: request ids.
 pub fn matches_fixture(name: &str, answer: &Answer) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    compare(name, &answer_text(answer));
+}
+
+/// An answer as it is on the wire, except for its id.
+pub fn answer_text(answer: &Answer) -> String {
     let id = answer.headers["x-amzn-requestid"].to_str().unwrap();
     assert_eq!(id.len(), 36, "{id}");
     let mut seen = format!("HTTP {}\n", answer.status);
@@ -282,8 +341,14 @@ pub fn matches_fixture(name: &str, answer: &Answer) {
         }
     }
     seen.push_str(&format!("\n{}\n", answer.text.replace(id, "REQUEST-ID")));
+    seen
+}
+
+/// Compares a text with a file in `tests/fixtures`.
+pub fn compare(name: &str, seen: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     if std::env::var_os("MILLPOND_WRITE_FIXTURES").is_some() {
-        std::fs::write(&path, &seen).unwrap();
+        std::fs::write(&path, seen).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!(
