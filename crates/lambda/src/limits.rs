@@ -29,7 +29,7 @@ pub const SQS_BYTES_MAX: usize = 1_024 * 1_024;
 /// Longest message group, in characters.
 pub const SQS_GROUP_MAX: usize = 128;
 
-/// How long a letter that is looked at, or brought back, cannot be received by others: a minute.
+/// How long a letter that is looked at, or brought back, cannot be received by others at most: a minute.
 pub const REDRIVE_VISIBILITY_SECONDS: i32 = 60;
 
 /// How often a request to AWS, or the part of a batch that failed, is tried: 5 times, with waits up to 50, 100, 200 and

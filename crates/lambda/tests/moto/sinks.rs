@@ -184,12 +184,14 @@ async fn letters_in_sqs_are_listed_and_brought_back_byte_for_byte() {
     let last = records.last().unwrap();
     assert_eq!((last.data().as_ref(), last.partition_key()), (&b"not JSON"[..], Some("key-4")));
 
-    // The others cannot be received for a minute: what listed them again would wait for as long.
-    assert!(letters.list(&Which::default(), 100).await.unwrap().is_empty());
+    // The others are still there, and looking at them hides them from nobody afterwards.
+    for _ in 0..2 {
+        assert_eq!(letters.list(&Which::default(), 100).await.unwrap().len(), 2);
+    }
     let attributes = cloud.sqs().get_queue_attributes().queue_url(&dead);
     let hidden = aws_sdk_sqs::types::QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
     let found = attributes.attribute_names(hidden.clone()).send().await.unwrap();
-    assert_eq!(found.attributes().unwrap()[&hidden], "2", "they are still there");
+    assert_eq!(found.attributes().unwrap()[&hidden], "0");
 
     let letter = Letter {
         dedupe_id: "id".into(),
@@ -199,9 +201,9 @@ async fn letters_in_sqs_are_listed_and_brought_back_byte_for_byte() {
     SqsSink::new(&aws, &dead).put(vec![letter]).await.remove(0).unwrap();
     let all = Which::default();
     let redriven = letters.redrive(&ToSqs::new(&aws, &back), &all, None, 100).await.unwrap();
-    assert_eq!(redriven.sent, 1, "{redriven:?}");
+    assert_eq!(redriven.sent, 3, "{redriven:?}");
     let back = cloud.messages_of(&back).await;
-    assert_eq!(back, [(r#"{ "n" : 7 }"#.to_owned(), Some("key-7".to_owned()))]);
+    assert!(back.contains(&(r#"{ "n" : 7 }"#.to_owned(), Some("key-7".to_owned()))), "{back:?}");
 }
 
 /// A letter that a consumer wrote.
