@@ -1,5 +1,6 @@
 //! Consumers: what they remember of messages, and their dead letters.
 
+mod import;
 mod letters;
 mod redrive;
 mod state;
@@ -28,6 +29,20 @@ pub fn routes() -> Vec<Route> {
             "show_consumer_state",
             "What a consumer remembers of messages: tasks, attempts, errors.",
             state::show,
+        ),
+        Route::new(
+            Method::DELETE,
+            "/v1/consumers/{consumer}/state",
+            "forget_consumer_message",
+            "Forgets what a consumer remembers of a message: when it comes again, it is as if for the first time.",
+            state::forget,
+        ),
+        Route::new(
+            Method::POST,
+            "/v1/consumers/{consumer}/import",
+            "import_consumer_state",
+            "Takes over the state that aws-stream-consumer-core kept, from items of its table. What is there already is not undone.",
+            import::import,
         ),
         Route::new(
             get,

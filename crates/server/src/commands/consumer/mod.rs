@@ -1,5 +1,6 @@
 //! `millpond consumer`: what consumers remember of messages, and their dead letters.
 
+mod import;
 mod letters;
 mod state;
 
@@ -14,6 +15,7 @@ use super::target::Target;
 const EXAMPLES: &str = "Examples:
   millpond consumer sources billing                            which streams and shards it has seen
   millpond consumer state billing --unfinished                 what it tries again, and why
+  millpond consumer forget billing 4951 --arn arn:…            takes it for new when it comes again
   millpond consumer letters --queue dead --reason exhausted    what it gave up
   millpond consumer redrive --queue dead --to-queue orders     sends that again";
 
@@ -33,6 +35,10 @@ enum ConsumerCommand {
     Sources(state::SourcesArgs),
     /// Shows what a consumer remembers of messages: tasks, attempts, errors.
     State(state::StateArgs),
+    /// Forgets a message: when it comes again, it is as if for the first time. For rows that cannot be read, and block.
+    Forget(state::ForgetArgs),
+    /// Takes over the state that aws-stream-consumer-core kept, from items of its table.
+    Import(import::ImportArgs),
     /// Lists dead letters in a queue or a topic, oldest first.
     Letters(letters::LettersArgs),
     /// Sends what is in dead letters to a queue or a topic. A letter in a queue is removed once it is there.
@@ -46,6 +52,8 @@ pub async fn run(args: ConsumerArgs) -> Result<(), Failure> {
     let outcome = match args.command {
         ConsumerCommand::Sources(args) => Box::pin(state::sources(&door, out, args)).await,
         ConsumerCommand::State(args) => Box::pin(state::show(&door, out, args)).await,
+        ConsumerCommand::Forget(args) => Box::pin(state::forget(&door, out, args)).await,
+        ConsumerCommand::Import(args) => Box::pin(import::import(&door, out, args)).await,
         ConsumerCommand::Letters(args) => Box::pin(letters::list(&door, out, args)).await,
         ConsumerCommand::Redrive(args) => Box::pin(letters::redrive(&door, out, args)).await,
     };
