@@ -29,6 +29,19 @@ pub const SQS_BYTES_MAX: usize = 1_024 * 1_024;
 /// Longest message group, in characters.
 pub const SQS_GROUP_MAX: usize = 128;
 
+/// Records of a Kinesis stream that are read at a time.
+pub const KINESIS_READ_MAX: usize = 1_000;
+
+/// How often a shard may answer with nothing, though it says that there is more, before its letters are taken for read: the
+/// service goes through a shard in steps of some minutes of its time.
+pub const KINESIS_EMPTY_READS_MAX: usize = 10_000;
+
+/// Shards of one page, the most that the service gives.
+pub const SHARDS_PAGE: i32 = 1_000;
+
+/// Most shards of a stream that are looked through.
+pub const SHARDS_MAX: usize = 100_000;
+
 /// How long a letter that is looked at, or brought back, cannot be received by others at most: a minute.
 pub const REDRIVE_VISIBILITY_SECONDS: i32 = 60;
 

@@ -242,6 +242,11 @@ async fn what_makes_no_sense_is_refused() {
     refused(&["consumer", "letters", "--topic", "nowhere"], 3, "nowhere");
     refused(&["consumer", "letters", "--queue", "dead", "--reason", "bored"], 2, "exhausted");
     refused(&["consumer", "redrive", "--queue", "dead"], 2, "--to-queue");
+    refused(&["consumer", "letters", "--from", "queue:dead"], 2, "sqs:URL or kinesis:STREAM");
+    let both = ["consumer", "redrive", "--from", "kinesis:x", "--to-queue", "dead"];
+    let both: Vec<&str> = both.into_iter().chain(["--server", "http://127.0.0.1:1"]).collect();
+    refused(&both, 2, "name it with --store");
+    refused(&["consumer", "enable", "--function", "arn:x"], 2, "--source");
     let nobody = ["consumer", "sources", "billing", "--server", "http://127.0.0.1:1"];
     refused(&nobody, 5, "cannot be reached");
 }

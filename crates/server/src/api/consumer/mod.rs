@@ -9,6 +9,8 @@ use http::{Method, StatusCode};
 use millpond_consumer::redrive::RedriveError;
 use millpond_consumer::state::StateError;
 
+pub use letters::LetterOutput;
+
 use super::error::ApiError;
 use super::route::Route;
 
@@ -82,7 +84,7 @@ impl From<RedriveError> for ApiError {
         match error {
             RedriveError::Queue(error) => error.into(),
             RedriveError::Log(error) => error.into(),
-            RedriveError::Spill(_) => {
+            RedriveError::Spill(_) | RedriveError::Unreachable(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
             }
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message),
