@@ -66,8 +66,8 @@ pub const MAPPINGS_PAGE: i32 = 100;
 /// Most pages of mappings that are looked through.
 pub const MAPPINGS_PAGES_MAX: usize = 1_000;
 
-/// Of the time to the deadline, the part that is kept for the answer: a fiftieth, within the two bounds below. A consumer keeps a
-/// twentieth of its own.
+/// Of the time to the deadline, the part that is kept for the answer: a fiftieth, within the two bounds below. What a consumer does
+/// ends before it.
 pub const ANSWER_SHARE: u32 = 50;
 /// At least this long is kept for the answer, where there is as much.
 pub const ANSWER_MIN: Duration = Duration::from_millis(100);
