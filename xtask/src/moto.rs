@@ -1,4 +1,4 @@
-//! `cargo xtask moto`: the AWS emulator moto, fetched once and run on demand, for the `lambda` crate's tests with real
+//! `cargo xtask moto`: the AWS emulator moto, fetched once and run on demand, for tests of `lambda` and of commands with real
 //! clients of Kinesis, SQS, DynamoDB Streams and Lambda; and the linter that comes with it, for the template.
 
 use std::fs;
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<bool> {
     MOTO.run(workspace, &args.what)
 }
 
-/// The step of `cargo xtask test`: the `lambda` crate's tests against the emulator.
+/// The step of `cargo xtask test`: all tests against the emulator.
 pub(crate) fn step(workspace: &Workspace, counts: &mut Counts) -> Result<Outcome> {
     let running = match start(workspace) {
         Ok(running) => running,

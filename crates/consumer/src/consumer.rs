@@ -47,7 +47,8 @@ impl Consumer {
             // The whole of it is one dead record; nothing in it can come again by itself.
             let raw = Bytes::copy_from_slice(event);
             let record = Box::new(Unusable::new(raw, error.to_string()));
-            Event { records: vec![Err(record)], window: Event::window_of(event) }
+            let (records, window) = (vec![Err(record)], Event::window_of(event));
+            Event { records, window, only: None }
         });
         let Answer { items, state, report, .. } =
             Box::pin(run::run(&self.0, event, Arc::default(), deadline)).await;
@@ -65,7 +66,13 @@ impl Consumer {
         deadline: Timestamp,
     ) -> Answer {
         let records = records.into_iter().map(Ok).collect();
-        Box::pin(run::run(&self.0, Event { records, window: None }, lost, deadline)).await
+        let event = Event { records, ..Event::default() };
+        Box::pin(run::run(&self.0, event, lost, deadline)).await
+    }
+
+    /// Handles what a dead letter is about.
+    pub(crate) async fn handle_again(&self, event: Event, deadline: Timestamp) -> Report {
+        Box::pin(run::run(&self.0, event, Arc::default(), deadline)).await.report
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -112,6 +112,8 @@ impl Report {
             ("consumer_hangs", sum(|task| task.hangs)),
             ("consumer_kills", sum(|task| task.kills)),
             ("consumer_problems", self.problems.len()),
+            ("consumer_careful", usize::from(self.careful)),
+            ("consumer_tripped", usize::from(self.tripped.is_some())),
         ]
     }
 

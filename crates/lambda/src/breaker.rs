@@ -35,8 +35,8 @@ impl Mapping {
     }
 }
 
-/// Finds, disables and enables event source mappings. Needs `lambda:ListEventSourceMappings` and
-/// `lambda:UpdateEventSourceMapping`.
+/// Finds, disables and enables event source mappings. Needs `lambda:ListEventSourceMappings` (or `lambda:GetEventSourceMapping`, by
+/// id) and `lambda:UpdateEventSourceMapping`.
 #[derive(Debug, Clone)]
 pub struct Mappings {
     client: Client,
@@ -83,6 +83,26 @@ impl Mappings {
         Ok(found)
     }
 
+    /// The mapping with this id.
+    ///
+    /// # Errors
+    /// When the service cannot be asked, or there is none.
+    pub async fn get(&self, uuid: &str) -> Result<Mapping, AwsError> {
+        let request = Request { action: "lambda:GetEventSourceMapping", what: uuid };
+        let found = request.lasting(self.aws.environment(), AWS_BACKOFF, || async {
+            let get = self.client.get_event_source_mapping().uuid(uuid);
+            get.send().await.map_err(|error| request.error(&error))
+        });
+        let found = found.await?;
+        let part = |part: Option<&str>| part.unwrap_or_default().to_owned();
+        Ok(Mapping {
+            uuid: uuid.to_owned(),
+            source: part(found.event_source_arn()),
+            function: part(found.function_arn()),
+            state: part(found.state()),
+        })
+    }
+
     /// Stops delivery through a mapping. It is over within a minute; batches under way are finished.
     ///
     /// # Errors
@@ -123,7 +143,7 @@ impl Mappings {
 }
 
 /// Disables the event source mapping through which its function was invoked. When the set-up is mended, enable it with
-/// [`Mappings::enable`], or by `aws lambda update-event-source-mapping --uuid … --enabled`.
+/// `millpond consumer enable`, or [`Mappings::enable`].
 #[derive(Debug, Clone)]
 pub struct MappingBreaker {
     mappings: Mappings,

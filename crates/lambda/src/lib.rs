@@ -8,7 +8,8 @@
 //! - **A breaker** ([`MappingBreaker`]) that disables exactly the event source mapping through which its function is
 //!   invoked, and [`enable`](Mappings::enable) for afterwards.
 //! - **Continuation** ([`Invoker`]): a function that has work left at its deadline invokes itself.
-//! - **Redrive** ([`redrive`]): dead letters in SQS are listed and brought back; to Kinesis, SQS, or a Millpond queue or log.
+//! - **Redrive** ([`redrive`]): dead letters in SQS and Kinesis are listed and brought back; to Kinesis, SQS, or a Millpond queue or
+//!   log.
 //!
 //! What it is not: a framework. [`serve()`] gives a handler the event's bytes and the deadline, and takes bytes; all that
 //! a consumer does is in `millpond-consumer`, which runs without AWS.

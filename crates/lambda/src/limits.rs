@@ -29,7 +29,20 @@ pub const SQS_BYTES_MAX: usize = 1_024 * 1_024;
 /// Longest message group, in characters.
 pub const SQS_GROUP_MAX: usize = 128;
 
-/// How long a letter that is looked at, or brought back, cannot be received by others: a minute.
+/// Records of a Kinesis stream that are read at a time.
+pub const KINESIS_READ_MAX: usize = 1_000;
+
+/// How often a shard may answer with nothing, though it says that there is more, before its letters are taken for read: the
+/// service goes through a shard in steps of some minutes of its time.
+pub const KINESIS_EMPTY_READS_MAX: usize = 10_000;
+
+/// Shards of one page, the most that the service gives.
+pub const SHARDS_PAGE: i32 = 1_000;
+
+/// Most shards of a stream that are looked through.
+pub const SHARDS_MAX: usize = 100_000;
+
+/// How long a letter that is looked at, or brought back, cannot be received by others at most: a minute.
 pub const REDRIVE_VISIBILITY_SECONDS: i32 = 60;
 
 /// How often a request to AWS, or the part of a batch that failed, is tried: 5 times, with waits up to 50, 100, 200 and
@@ -53,8 +66,8 @@ pub const MAPPINGS_PAGE: i32 = 100;
 /// Most pages of mappings that are looked through.
 pub const MAPPINGS_PAGES_MAX: usize = 1_000;
 
-/// Of the time to the deadline, the part that is kept for the answer: a fiftieth, within the two bounds below. A consumer keeps a
-/// twentieth of its own.
+/// Of the time to the deadline, the part that is kept for the answer: a fiftieth, within the two bounds below. What a consumer does
+/// ends before it.
 pub const ANSWER_SHARE: u32 = 50;
 /// At least this long is kept for the answer, where there is as much.
 pub const ANSWER_MIN: Duration = Duration::from_millis(100);

@@ -27,7 +27,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "server",
-        &["store", "embedded", "dynamodb", "lanes", "queue", "sequencer", "log", "consumer", "sqs"],
+        &[
+            "store",
+            "embedded",
+            "dynamodb",
+            "lanes",
+            "queue",
+            "sequencer",
+            "log",
+            "consumer",
+            "lambda",
+            "sqs",
+        ],
     ),
     ("testing", &["store", "lanes", "queue", "sequencer", "log", "consumer"]),
     (

@@ -47,7 +47,7 @@ pub(crate) async fn run(
     lost: Arc<Lost>,
     deadline: Timestamp,
 ) -> Answer {
-    let Event { records, window } = event;
+    let Event { records, window, only } = event;
     let budget = Budget::new(&settings.environment, deadline, settings.timeout_share);
     let mut report =
         Report { consumer: settings.name.to_string(), records: records.len(), ..Report::default() };
@@ -58,7 +58,7 @@ pub(crate) async fn run(
         report.source.clone_from(&scope.arn);
         report.shard.clone_from(&scope.shard);
     }
-    let entries = prepare(settings, records, &mut report).entries;
+    let entries = prepare(settings, records, only, &mut report).entries;
     report.messages = entries.iter().filter(|entry| entry.content().is_some()).count();
     let mut batch = Batch {
         settings,

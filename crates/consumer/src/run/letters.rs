@@ -7,7 +7,7 @@ use super::entry::{Entry, Subject};
 use crate::identity::digest;
 use crate::limits::LETTERS_AT_A_TIME;
 use crate::message::dedupe_id;
-use crate::position::{Position, RecordKey};
+use crate::position::Position;
 use crate::report::Report;
 use crate::sink::{Body, DeadLetter, Kind, Letter, Reason, Sink, SinkError, SourceName};
 
@@ -100,7 +100,6 @@ impl Batch<'_> {
                 let kind = if reason == Reason::Unusable { Kind::Record } else { Kind::Message };
                 DeadLetter {
                     source: Some(SourceName::from(content.scope.as_ref())),
-                    record: Some(record_name(&content.position.record)),
                     sub: content.position.sub,
                     part: content.position.part,
                     id: content.id.clone(),
@@ -113,6 +112,7 @@ impl Batch<'_> {
                         .filter(|raw| *raw != content.payload)
                         .map(|raw| Body::of(&raw)),
                     ..DeadLetter::new(kind, reason, detail, content.dedupe_id())
+                        .about(&content.position.record)
                 }
             }
             Subject::Record(record) => {
@@ -123,11 +123,14 @@ impl Batch<'_> {
                     // All that is known of it is what it is.
                     _ => digest(&[self.settings.name.as_bytes(), &[0], &record.raw].concat()),
                 };
+                let letter = DeadLetter::new(Kind::Record, reason, detail, id);
                 DeadLetter {
                     source: record.scope.as_deref().map(SourceName::from),
-                    record: record.key.as_ref().map(record_name),
                     raw: Some(Body::of(&record.raw)),
-                    ..DeadLetter::new(Kind::Record, reason, detail, id)
+                    ..match &record.key {
+                        Some(key) => letter.about(key),
+                        None => letter,
+                    }
                 }
             }
         };
@@ -138,8 +141,4 @@ impl Batch<'_> {
             ..letter
         }
     }
-}
-
-fn record_name(key: &RecordKey) -> String {
-    Position::of(key.clone()).to_string()
 }

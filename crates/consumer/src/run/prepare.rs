@@ -14,7 +14,7 @@ use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::sink::Reason;
-use crate::source::{Aggregate, Record, Scope, SourceKind, Unusable, UserRecord};
+use crate::source::{Aggregate, Only, Record, Scope, SourceKind, Unusable, UserRecord};
 
 /// What records come to.
 pub(super) struct Prepared {
@@ -32,9 +32,11 @@ struct Part {
 pub(super) fn prepare(
     settings: &Settings,
     records: Vec<Result<Record, Box<Unusable>>>,
+    only: Option<Only>,
     report: &mut Report,
 ) -> Prepared {
-    let mut preparing = Preparing { settings, report, entries: Vec::new(), seen: HashMap::new() };
+    let mut preparing =
+        Preparing { settings, only, report, entries: Vec::new(), seen: HashMap::new() };
     for (index, record) in records.into_iter().enumerate() {
         match record {
             Ok(record) => preparing.record(&record, index),
@@ -46,6 +48,7 @@ pub(super) fn prepare(
 
 struct Preparing<'a> {
     settings: &'a Settings,
+    only: Option<Only>,
     report: &'a mut Report,
     entries: Vec<Entry>,
     /// The digest of each record by its place, since a source may deliver one twice in a batch.
@@ -94,6 +97,14 @@ impl Preparing<'_> {
         if record.scope.kind != SourceKind::Kinesis {
             return Ok(whole());
         }
+        if let Some(only) = self.only {
+            return Ok(vec![Part {
+                sub: only.sub,
+                partition_key: record.partition_key.clone(),
+                raw: RawRecord::User(Arc::new(template(record)), record.data.bytes.clone()),
+                data: record.data.clone(),
+            }]);
+        }
         let users =
             Aggregate::user_records(&record.data.bytes).map_err(|error| error.to_string())?;
         let Some(users) = users else {
@@ -124,7 +135,9 @@ impl Preparing<'_> {
             let fits = |found: &Vec<_>| self.entries.len() + found.len() <= MESSAGES_MAX;
             match found {
                 Ok(found) if fits(&found) => {
-                    for (at, one) in (0_u32..).zip(found) {
+                    let part_meant = self.only.and_then(|only| only.part);
+                    let is_meant = |at: u32| part_meant.is_none_or(|meant| meant == at);
+                    for (at, one) in (0_u32..).zip(found).filter(|(at, _)| is_meant(*at)) {
                         let position = Position { part: at, ..position.clone() };
                         self.message(record, index, &part, position, one);
                     }

@@ -14,13 +14,10 @@ use super::entry::{Entry, Progress};
 use super::load::place;
 use crate::outcome::{Outcome, cut};
 use crate::report::Report;
-use crate::sink::Reason;
+use crate::sink::{Reason, WINDOW_END as END};
 use crate::source::{Scope, Unusable, Window};
 use crate::state::{MessageState, StateError, Status};
 use crate::task::End;
-
-/// What the end is called in rows, letters and reports. No task has a slash in its name.
-const END: &str = "window/end";
 
 /// How far the end has come.
 enum Tried {

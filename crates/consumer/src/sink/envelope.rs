@@ -18,6 +18,9 @@ use crate::state::{Status, TaskState};
 const MARK: &str = "dead letter";
 const VERSION: u32 = 1;
 
+/// What the end of a tumbling window is called among tasks. No task has a slash in its name.
+pub(crate) const WINDOW_END: &str = "window/end";
+
 /// What died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -139,6 +142,9 @@ pub struct DeadLetter {
     /// Its sequence number or message id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+    /// What else names its record, in a table's stream: 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<String>,
     /// Its place in an aggregate.
     #[serde(default)]
     pub sub: u32,
@@ -196,6 +202,7 @@ impl DeadLetter {
             dedupe_id,
             source: None,
             record: None,
+            tie: None,
             sub: 0,
             part: 0,
             id: None,
@@ -210,16 +217,37 @@ impl DeadLetter {
         }
     }
 
+    /// Whether it is about the end of a tumbling window: what is in it is what was gathered, and no message.
+    #[must_use]
+    pub fn is_window(&self) -> bool {
+        self.kind == Kind::Record && self.tasks.contains_key(WINDOW_END)
+    }
+
     /// Where the message stood, when that is known.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         let text = self.record.as_deref()?;
         let stream = self.source.as_ref()?.source_kind()?.is_stream();
         let record = match Sequence::new(text) {
-            Some(sequence) if stream => RecordKey::Sequence(sequence, None),
+            Some(sequence) if stream => {
+                let tie = match &self.tie {
+                    Some(tie) => Some(u64::from_str_radix(tie, 16).ok()?.to_be_bytes()),
+                    None => None,
+                };
+                RecordKey::Sequence(sequence, tie)
+            }
             _ => RecordKey::Id(text.into()),
         };
         Some(Position { record, sub: self.sub, part: self.part })
+    }
+
+    /// The same letter about what is named so.
+    pub(crate) fn about(self, key: &RecordKey) -> Self {
+        let tie = match key {
+            RecordKey::Sequence(_, Some(tie)) => Some(format!("{:016x}", u64::from_be_bytes(*tie))),
+            _ => None,
+        };
+        Self { record: Some(Position::of(key.clone()).to_string()), tie, ..self }
     }
 
     /// The letter as bytes.

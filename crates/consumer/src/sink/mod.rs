@@ -12,6 +12,7 @@ use std::fmt;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub(crate) use envelope::WINDOW_END;
 pub use envelope::{Body, DeadLetter, Kind, LetterError, SourceName, TaskHistory};
 pub use log::LogSink;
 pub use memory::MemorySink;

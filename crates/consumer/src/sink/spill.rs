@@ -72,16 +72,18 @@ impl Spill {
         Self { store, prefix }
     }
 
-    /// Writes the whole letter to its object, whose name depends on the letter's id alone, and returns the small letter.
+    /// Writes the whole letter to an object, and returns the small letter. The object's name has the digest of its bytes: a
+    /// letter that is sent again differs in its time at least, and must not overwrite what the sink already has a letter about.
     pub(crate) async fn spill(
         &self,
         letter: &DeadLetter,
         bytes: Bytes,
     ) -> Result<DeadLetter, SpillError> {
-        let path =
-            self.prefix.clone().join(letter.consumer.as_str()).join(letter.dedupe_id.as_str());
-        let spilled =
-            Spilled { path: path.to_string(), bytes: bytes.len(), sha256: digest(&bytes) };
+        let sha256 = digest(&bytes);
+        let path = [letter.consumer.as_str(), &letter.dedupe_id, &sha256]
+            .into_iter()
+            .fold(self.prefix.clone(), Path::join);
+        let spilled = Spilled { path: path.to_string(), bytes: bytes.len(), sha256 };
         let put = self.store.put(&path, bytes.into()).await;
         put.map_err(|source| SpillError::Store { path: path.to_string(), source })?;
         let short = |text: &Option<String>| text.as_deref().map(cut);
@@ -105,7 +107,11 @@ impl Spill {
             return Ok(letter);
         };
         let path = spilled.path.clone();
-        let get = async { self.store.get(&Path::from(path.as_str())).await?.bytes().await };
+        let get = async {
+            // As it was written: a name with other letters is encoded in it already.
+            let place = Path::parse(&path).map_err(object_store::Error::from)?;
+            self.store.get(&place).await?.bytes().await
+        };
         let bytes = get.await.map_err(|source| SpillError::Store { path: path.clone(), source })?;
         if digest(&bytes) != spilled.sha256 {
             return Err(SpillError::Damaged { path });

@@ -37,6 +37,17 @@ pub struct Event {
     pub records: Vec<Result<Record, Box<Unusable>>>,
     /// The tumbling window that they are of, whose state the response must hand on.
     pub window: Option<Window>,
+    /// Of what is in the records, only this is run.
+    pub(crate) only: Option<Only>,
+}
+
+/// One message of a record that was taken apart before: its data is the user record's own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Only {
+    /// Its place in its aggregate.
+    pub sub: u32,
+    /// Its place among what the extractor finds; all of that when it is not known.
+    pub part: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +83,7 @@ impl Event {
         }
         let mut scopes = Scopes::default();
         let records = envelope.records.into_iter().map(|raw| scopes.read(raw)).collect();
-        Ok(Self { records, window: Self::window_of(bytes) })
+        Ok(Self { records, window: Self::window_of(bytes), only: None })
     }
 
     /// The window of an event, also when the rest of it cannot be read.

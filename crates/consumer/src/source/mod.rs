@@ -8,6 +8,7 @@ mod record;
 mod sqs;
 mod window;
 
+pub(crate) use event::Only;
 pub use event::{Event, EventError};
 pub use kpl::{Aggregate, AggregateError, AggregatedRecord, HashRange, UserRecord};
 pub use record::{Record, Scope, SourceKind, Unusable};

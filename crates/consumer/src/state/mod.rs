@@ -57,10 +57,13 @@ pub enum StateError {
     /// The store failed.
     #[error("the state cannot be reached: {0}")]
     Store(#[from] StoreError),
-    /// A row is not one of a consumer. Look at it with the inspect command, and remove it.
-    #[error("the state of {position} cannot be read: {problem}")]
+    /// A row is not one of a consumer, and nothing of its batch runs. [`StoreState::rows`] shows it, [`StoreState::forget`]
+    /// removes it.
+    #[error(
+        "the state of {position} cannot be read: {problem}; `millpond consumer forget` removes it"
+    )]
     Unreadable {
-        /// Whose it is.
+        /// Whose it is: what it is forgotten by.
         position: String,
         /// What is wrong with it.
         problem: String,

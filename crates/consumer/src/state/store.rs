@@ -86,24 +86,48 @@ impl StoreState {
         Ok(sources)
     }
 
-    /// All rows of a source and shard, in order.
+    /// All rows of a source and shard, in order; those that cannot be read are named.
     ///
     /// # Errors
-    /// As the store's, and when a row cannot be read.
-    pub async fn rows(&self, address: &Address) -> Result<Vec<StateRow>, StateError> {
+    /// As the store's.
+    pub async fn rows(
+        &self,
+        address: &Address,
+    ) -> Result<Vec<Result<StateRow, StateError>>, StateError> {
+        let row = |item: &Item| {
+            let (position, Stored { state, .. }) = read(item)?;
+            Ok(StateRow { position, state, expiry: item.expiry })
+        };
+        Ok(self.items(address).await?.iter().map(row).collect())
+    }
+
+    /// Forgets a message, by its name in [`rows`](Self::rows): the text of its position, or what an unreadable row is called.
+    /// When it comes again, it is as if for the first time. Returns how many rows had that name.
+    ///
+    /// # Errors
+    /// As the store's, and when the row changes meanwhile: forget it again.
+    pub async fn forget(&self, address: &Address, message: &str) -> Result<usize, StateError> {
+        let mut forgotten = 0;
+        for item in self.items(address).await? {
+            if name(&item) != message {
+                continue;
+            }
+            match self.store.write(Write::delete(item.key, Expect::Version(item.version))).await {
+                Ok(()) => forgotten += 1,
+                Err(StoreError::Conflict(_)) => {
+                    return Err(StateError::Contended { position: message.to_owned() });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// The rows of messages, as they are stored.
+    async fn items(&self, address: &Address) -> Result<Vec<Item>, StoreError> {
         let range = SortRange::prefix(SortKey::new(b"s".as_slice())?);
         let query = Query::new(partition(address)?).range(range);
-        let items = collect(self.store.as_ref(), query, STATE_ROWS_MAX).await?;
-        items
-            .iter()
-            .map(|item| {
-                read(item).map(|(position, stored)| StateRow {
-                    position,
-                    state: stored.state,
-                    expiry: item.expiry,
-                })
-            })
-            .collect()
+        collect(self.store.as_ref(), query, STATE_ROWS_MAX).await
     }
 
     fn write(&self, key: Key, state: &MessageState, expect: Expect) -> Write {
@@ -300,9 +324,14 @@ fn key(address: &Address, sort: SortKey) -> Result<Key, StoreError> {
     Ok(Key::of(partition(address)?, sort))
 }
 
+/// What the row of a message is called.
+fn name(item: &Item) -> String {
+    let position = Position::from_sort_key(&item.key.sort);
+    position.map_or_else(|| item.key.sort.to_string(), |position| position.to_string())
+}
+
 fn read(item: &Item) -> Result<(Position, Stored), StateError> {
-    let unreadable =
-        |problem: String| StateError::Unreadable { position: item.key.sort.to_string(), problem };
+    let unreadable = |problem: String| StateError::Unreadable { position: name(item), problem };
     let position = Position::from_sort_key(&item.key.sort)
         .ok_or_else(|| unreadable("its key is not that of a message".into()))?;
     let state = row::decode(&item.attributes).map_err(unreadable)?;

@@ -50,6 +50,7 @@ async fn a_missing_table_or_sink_trips_it_with_the_events_full_arn() {
         let (response, report) = world.deliver(&consumer, &event).await;
         assert_eq!(items(&response), ["1"], "nothing is lost");
         assert_eq!(report.tripped.as_deref(), Some("mapping-1"));
+        assert!(report.metrics().contains(&("consumer_tripped", 1)), "what an alarm is raised by");
     }
     store.mood.set(Mood::Works);
     sink.mood.set(Mood::Missing);

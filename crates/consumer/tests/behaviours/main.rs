@@ -16,6 +16,7 @@ mod order;
 mod own;
 mod recorded;
 mod records;
+mod redrive;
 mod responses;
 mod settings;
 mod sinks;

@@ -38,7 +38,9 @@ impl ConsumerHandler {
 
     /// Handles one batch, within its deadline, and answers it.
     pub async fn handle(&self, invocation: &Invocation) -> Result<Bytes, InvokeError> {
-        match Box::pin(self.consumer.handle(&invocation.event, invocation.deadline)).await {
+        // Before `serve` gives it up, whatever share of the time is the handlers'.
+        let answer_by = invocation.answer_by(self.environment.now());
+        match Box::pin(self.consumer.handle(&invocation.event, answer_by)).await {
             Ok((answer, report)) => {
                 self.emit(&report);
                 Ok(answer)
@@ -53,6 +55,55 @@ impl ConsumerHandler {
     fn emit(&self, report: &Report) {
         if self.metered {
             metrics::emit(report, self.environment.now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use millpond_consumer::{Message, Outcome, StoreState};
+    use millpond_testing::consumer_suite::events::stream;
+    use millpond_testing::consumer_suite::fakes::{Mood, MoodyStore};
+    use millpond_testing::consumer_suite::world::World;
+    use millpond_testing::in_virtual_time;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_store_costs_no_answer_whatever_the_share_and_the_timeout() {
+        for (share, millis) in [(0.95, 60_000), (0.95, 1_000), (0.8, 1_000), (0.8, 300)] {
+            let world = World::new();
+            let store = MoodyStore::new(Arc::clone(&world.store));
+            let mood = store.mood.clone();
+            let consumer = Consumer::builder("orders")
+                .environment(&world.environment)
+                .state(StoreState::new(store, &world.environment))
+                .dead_letters(world.messages.clone())
+                .timeout_share(share)
+                .one("hang", move |_: Message| {
+                    // So that nothing can be saved afterwards.
+                    mood.set(Mood::Hangs);
+                    std::future::pending::<Outcome>()
+                })
+                .build()
+                .unwrap();
+            let environment = world.environment.clone();
+            let begun = environment.now();
+            let invocation = Invocation {
+                event: stream([1]).into(),
+                deadline: begun.plus(Duration::from_millis(millis)),
+                request_id: String::new(),
+                function_arn: String::new(),
+            };
+            let given_up = invocation.remaining(begun);
+            let handler = ConsumerHandler { consumer, environment, metered: false };
+            let answer = in_virtual_time(&world.clock, &world.watched, handler.handle(&invocation));
+            assert_eq!(answer.await.unwrap(), r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#);
+            let took = world.environment.now().since(begun);
+            assert!(took < given_up, "{took:?} of {given_up:?}, with {share}");
         }
     }
 }

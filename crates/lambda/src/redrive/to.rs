@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use aws_sdk_kinesis::primitives::Blob;
 use millpond_consumer::DeadLetter;
-use millpond_consumer::redrive::{Destination, RedriveError};
+use millpond_consumer::redrive::{Destination, Original, RedriveError};
 
-use super::original::Original;
 use crate::aws::Aws;
 use crate::failure::{AwsError, Request};
 use crate::limits::AWS_BACKOFF;
@@ -42,7 +41,7 @@ impl Destination for ToKinesis {
             };
             put.send().await.map_err(|error| request.error(&error))
         });
-        put.await.map(|_| ()).map_err(|error| refused(&error))
+        put.await.map(|_| ()).map_err(|error| redrive_error(&error))
     }
 }
 
@@ -79,10 +78,13 @@ impl Destination for ToSqs {
             }
             send.send().await.map_err(|error| request.error(&error))
         });
-        send.await.map(|_| ()).map_err(|error| refused(&error))
+        send.await.map(|_| ()).map_err(|error| redrive_error(&error))
     }
 }
 
-pub(super) fn refused(error: &AwsError) -> RedriveError {
-    RedriveError::Refused(error.to_string())
+pub(super) fn redrive_error(error: &AwsError) -> RedriveError {
+    match error {
+        AwsError::Unavailable { .. } => RedriveError::Unreachable(error.to_string()),
+        AwsError::Misconfigured { .. } => RedriveError::Refused(error.to_string()),
+    }
 }

@@ -142,7 +142,74 @@ fn batches_are_answered_in_part_and_filters_are_json() {
             }
         });
     }
-    assert_eq!((sources, patterns), (3, 3));
+    assert_eq!((sources, patterns), (3, 2));
+}
+
+#[test]
+fn no_filter_drops_a_record_of_a_producer_without_a_letter() {
+    for (name, function) in functions(&template()) {
+        for (_, event) in function["Properties"]["Events"].as_object().unwrap() {
+            let filtered = event["Properties"].get("FilterCriteria").is_some();
+            // What is in the table's own stream, Millpond itself has written.
+            assert!(!filtered || event["Type"] == "DynamoDB", "{name}");
+        }
+    }
+}
+
+/// Alarms on a metric, each with what it is about.
+fn alarms<'a>(template: &'a Value, metric: &str) -> Vec<(String, &'a Value)> {
+    let resources = template["Resources"].as_object().unwrap().values();
+    let alarms = resources.map(|resource| &resource["Properties"]);
+    let alarms = alarms.filter(|alarm| alarm["MetricName"] == metric);
+    alarms
+        .map(|alarm| {
+            let about = &alarm["Dimensions"][0]["Value"];
+            (about.as_str().or(about["Ref"].as_str()).unwrap_or_default().to_owned(), alarm)
+        })
+        .collect()
+}
+
+#[test]
+fn a_tripped_breaker_raises_an_alarm_that_stays() {
+    let template = template();
+    let mut guarded = 0;
+    for (name, function) in functions(&template) {
+        let variables = &function["Properties"]["Environment"]["Variables"];
+        if variables["MILLPOND_BREAKER"] != "on" {
+            continue;
+        }
+        guarded += 1;
+        let tripped = alarms(&template, "consumer_tripped");
+        let consumer = variables["MILLPOND_CONSUMER"].as_str().unwrap();
+        let (_, alarm) = tripped.iter().find(|(about, _)| about == consumer).expect(name);
+        // A disabled mapping sends one datapoint, and then nothing.
+        assert_eq!((&alarm["EvaluationPeriods"], &alarm["Threshold"]), (&1.into(), &0.into()));
+        assert_eq!(alarm["TreatMissingData"], "ignore");
+    }
+    assert_eq!(guarded, 1);
+}
+
+#[test]
+fn every_function_has_its_alarms_and_every_metric_exists() {
+    let template = template();
+    let about = |metric: &str| -> BTreeSet<String> {
+        alarms(&template, metric).into_iter().map(|(about, _)| about).collect()
+    };
+    let watched: BTreeSet<String> = about("IteratorAge").union(&about("Errors")).cloned().collect();
+    let all: BTreeSet<String> =
+        functions(&template).iter().map(|(name, _)| (*name).clone()).collect();
+    assert_eq!(watched, all);
+    // The stream consumer's letters are in SQS, which has a metric of its own.
+    let expected = ["sequencer-intake", "sequencer-ranges"].map(str::to_owned);
+    assert_eq!(about("consumer_dead_letters"), expected.into());
+    assert_eq!(alarms(&template, "ApproximateNumberOfMessagesVisible").len(), 1);
+    let known = millpond_consumer::Report::default().metrics();
+    each(&template["Resources"], &mut |key, value| {
+        if key == "Properties" && value["Namespace"] == "Millpond" {
+            let metric = value["MetricName"].as_str().unwrap();
+            assert!(known.iter().any(|(name, _)| *name == metric), "nothing counts {metric}");
+        }
+    });
 }
 
 #[test]

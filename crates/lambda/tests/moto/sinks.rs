@@ -10,7 +10,7 @@ use millpond_consumer::redrive::Which;
 use millpond_consumer::sink::{Letter, MemorySink, Sink as _, SinkError};
 use millpond_consumer::{Consumer, DeadLetter, Message, Outcome, Reason, Spill, StoreState};
 use millpond_dynamodb::Objects;
-use millpond_lambda::redrive::{SqsLetters, ToKinesis, ToSqs};
+use millpond_lambda::redrive::{KinesisLetters, SqsLetters, ToKinesis, ToSqs};
 use millpond_lambda::{KinesisSink, SqsSink};
 use millpond_store::MemoryStore;
 use serde_json::Value;
@@ -184,12 +184,14 @@ async fn letters_in_sqs_are_listed_and_brought_back_byte_for_byte() {
     let last = records.last().unwrap();
     assert_eq!((last.data().as_ref(), last.partition_key()), (&b"not JSON"[..], Some("key-4")));
 
-    // The others cannot be received for a minute: what listed them again would wait for as long.
-    assert!(letters.list(&Which::default(), 100).await.unwrap().is_empty());
+    // The others are still there, and looking at them hides them from nobody afterwards.
+    for _ in 0..2 {
+        assert_eq!(letters.list(&Which::default(), 100).await.unwrap().len(), 2);
+    }
     let attributes = cloud.sqs().get_queue_attributes().queue_url(&dead);
     let hidden = aws_sdk_sqs::types::QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
     let found = attributes.attribute_names(hidden.clone()).send().await.unwrap();
-    assert_eq!(found.attributes().unwrap()[&hidden], "2", "they are still there");
+    assert_eq!(found.attributes().unwrap()[&hidden], "0");
 
     let letter = Letter {
         dedupe_id: "id".into(),
@@ -199,9 +201,60 @@ async fn letters_in_sqs_are_listed_and_brought_back_byte_for_byte() {
     SqsSink::new(&aws, &dead).put(vec![letter]).await.remove(0).unwrap();
     let all = Which::default();
     let redriven = letters.redrive(&ToSqs::new(&aws, &back), &all, None, 100).await.unwrap();
-    assert_eq!(redriven.sent, 1, "{redriven:?}");
+    assert_eq!(redriven.sent, 3, "{redriven:?}");
     let back = cloud.messages_of(&back).await;
-    assert_eq!(back, [(r#"{ "n" : 7 }"#.to_owned(), Some("key-7".to_owned()))]);
+    assert!(back.contains(&(r#"{ "n" : 7 }"#.to_owned(), Some("key-7".to_owned()))), "{back:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs moto: `cargo xtask moto --run -- cargo test …`"]
+async fn letters_in_kinesis_are_listed_and_brought_back_from_where_one_left_off() {
+    let cloud = Cloud::connect().await;
+    let (source, arn) = cloud.stream("from").await;
+    let (dead, dead_arn) = cloud.stream("dead-letters").await;
+    let back = cloud.queue("back").await;
+    for n in 1..=4 {
+        put(&cloud, &source, &format!("key-{n}"), format!("{{\"n\":{n}}}")).await;
+    }
+    put(&cloud, &source, "key-5", "not JSON").await;
+    let store = Arc::new(MemoryStore::new(&cloud.environment));
+    let aws = cloud.aws();
+    let consumer = Consumer::builder("moto")
+        .one("even", only_even)
+        .state(StoreState::new(store, &cloud.environment))
+        .dead_letters(KinesisSink::new(&aws, &dead))
+        .build()
+        .unwrap();
+    let event = cloud.event_of(&source, &arn).await;
+    let deadline = cloud.environment.now().plus(Duration::from_secs(60));
+    consumer.handle(event.to_string().as_bytes(), deadline).await.unwrap();
+    put(&cloud, &dead, "x", "no letter").await;
+
+    // By its name and by its ARN.
+    for stream in [&dead, &dead_arn] {
+        let letters = KinesisLetters::new(&aws, stream);
+        let shards = letters.shards().await.unwrap();
+        let listed = letters.list(&shards[0], None, &Which::default(), 100).await.unwrap();
+        let count = (shards.len(), listed.looked_at, listed.found.len());
+        assert_eq!(count, (1, 4, 4), "{listed:?}");
+        assert!(listed.found[3].1.is_err(), "what is no letter is named");
+    }
+    let letters = KinesisLetters::new(&aws, &dead);
+    let shard = letters.shards().await.unwrap().remove(0);
+    let (to, rejected) =
+        (ToSqs::new(&aws, &back), Which { reasons: vec![Reason::Rejected], ..Which::default() });
+    let first = letters.redrive((&shard, None), &to, &rejected, None, 2).await.unwrap();
+    assert_eq!((first.looked_at, first.found.failed.len()), (2, 0), "{first:?}");
+    let after = first.after.as_deref();
+    let rest = letters.redrive((&shard, after), &to, &rejected, None, 100).await.unwrap();
+    assert_eq!((rest.looked_at, rest.found.failed.len()), (2, 1), "{rest:?}");
+    assert_eq!(first.found.sent + rest.found.sent, 2);
+    assert_eq!(first.found.skipped + rest.found.skipped, 1, "the one that is unusable");
+    let end = letters.redrive((&shard, rest.after.as_deref()), &to, &rejected, None, 9).await;
+    assert_eq!(end.unwrap().after, rest.after, "nothing is behind it");
+    let mut bodies: Vec<_> = cloud.messages_of(&back).await.into_iter().map(|(b, _)| b).collect();
+    bodies.sort();
+    assert_eq!(bodies, [r#"{"n":1}"#, r#"{"n":3}"#]);
 }
 
 /// A letter that a consumer wrote.

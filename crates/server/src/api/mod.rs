@@ -39,6 +39,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub use backend::Backend;
+pub use consumer::LetterOutput;
 pub use error::{ApiError, ErrorBody};
 use handles::Handles;
 use members::Members;
@@ -184,7 +185,8 @@ impl Api {
         &self.0.ground.environment
     }
 
-    fn handles(&self) -> &Handles {
+    /// Handles of what is in the store, shared with requests.
+    pub(crate) fn handles(&self) -> &Handles {
         &self.0.handles
     }
 

@@ -10,7 +10,9 @@ use millpond_consumer::{Consumer, Message, Outcome, StoreState};
 use millpond_embedded::EmbeddedStore;
 use millpond_lanes::Ground;
 use millpond_queue::{QueueConfig, Queues};
-use millpond_store::Environment;
+use millpond_store::{
+    Environment, Expect, Partition, Query, SortKey, SortRange, Store as _, Write,
+};
 use serde_json::{Value, json};
 
 use super::world::{Place, Server};
@@ -143,6 +145,91 @@ fn letters_are_brought_back_at(place: &Place) {
     assert_eq!(place.json(&redrive)[0]["sent"], 0, "a second time there is nothing");
 }
 
+const SHARD: &str = "shardId-000000000000";
+
+/// Damages the row of the third message.
+async fn damage(place: &Place) {
+    let environment = Environment::system();
+    let directory = place.directory().join("millpond-data");
+    let store = EmbeddedStore::open_at(&directory, &environment).await.unwrap();
+    let partition = Partition::new(format!("consumer/billing/{SHARD}/{ARN}")).unwrap();
+    let range = SortRange::prefix(SortKey::new(&b"s"[..]).unwrap());
+    let found = store.query(Query::new(partition).range(range)).await.unwrap();
+    let row = found.items.last().unwrap();
+    let broken = row.attributes.clone().with("tasks", "{");
+    let write = Write::put(row.key.clone(), broken, Expect::Any, environment.version());
+    store.write(write).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_shown_and_forgotten() {
+    let (here, there) = (consumed().await, consumed().await);
+    damage(&here).await;
+    damage(&there).await;
+    let Place::Store(directory) = there else { unreachable!("it is a store") };
+    let server = Server::start(directory.path(), &[]);
+    for place in [here, Place::Server(directory, server)] {
+        let rows = place.json(&["consumer", "state", "billing", "--unfinished"]);
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert_eq!(rows[0]["message"], "3");
+        assert!(rows[0]["problem"].as_str().unwrap().contains("not JSON"), "{rows:?}");
+        let table = place.good(&["consumer", "state", "billing"]);
+        assert!(table.contains("cannot be read: its tasks are not JSON"), "{table}");
+        let forget = ["consumer", "forget", "billing", "3", "--arn", ARN, "--shard", SHARD];
+        assert_eq!(place.good(&forget), "billing has forgotten 3\n");
+        assert!(place.json(&["consumer", "state", "billing", "--unfinished"]).is_empty());
+        let (code, said) = place.bad(&forget);
+        assert!(code == 3 && said.contains("remembers no message \"3\""), "{code}: {said}");
+    }
+}
+
+/// What the older libraries kept of two batches, as `aws dynamodb scan` prints it, and of a batch of somebody else.
+fn scanned() -> String {
+    let item = |stream: &str, number: u32, state: &str| {
+        json!({
+            "streamConsumerId": {"S": format!("K|{stream}|billing:prod")},
+            "shardOrEventID": {"S": format!("S|{SHARD}")},
+            "messageStates": {"L": [{"M": {
+                "eventID": {"S": format!("{SHARD}:{number}")},
+                "eventSeqNo": {"S": number.to_string()},
+                "ones": {"M": {"judge": {"M": {
+                    "name": {"S": "judge"}, "attempts": {"N": "2"},
+                    "state": {"M": {"type": {"S": state}}},
+                }}}},
+            }}]},
+        })
+    };
+    let list = json!({"Items": [item("orders", 7, "Completed"), item("others", 1, "Completed")]});
+    format!("{list:#}\n{}\n", item("orders", 8, "Failed"))
+}
+
+#[test]
+fn state_of_the_older_libraries_is_imported() {
+    let server = Place::server();
+    for place in [Place::store(), server] {
+        let import = |former: &str| {
+            let arguments =
+                ["consumer", "import", "billing", "--arn", ARN, "--former", former, "-"];
+            place.json_with(&arguments, &scanned()).remove(0)
+        };
+        let nothing = import("billing:dev");
+        assert_eq!((&nothing["items"], &nothing["passed_over"]), (&json!(0), &json!(3)));
+        assert_eq!(nothing["others"], json!(["orders|billing:prod", "others|billing:prod"]));
+        let done = import("billing:prod");
+        let counts = ["items", "messages", "unnamed", "passed_over"].map(|name| done[name].clone());
+        assert_eq!(counts, [2, 2, 0, 1].map(Value::from), "{done}");
+        let rows = place.json(&["consumer", "state", "billing"]);
+        let seen: Vec<_> =
+            rows.iter().map(|row| (&row["message"], &row["tasks"]["judge"]["status"])).collect();
+        assert_eq!(seen, [(&json!("7"), &json!("done")), (&json!("8"), &json!("pending"))]);
+        let wrong = ["consumer", "import", "billing", "--arn", "arn:x", "--former", "x", "-"];
+        let output = place.run_with(&wrong, &scanned());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains("names no stream"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn what_makes_no_sense_is_refused() {
     let place = consumed().await;
@@ -155,6 +242,11 @@ async fn what_makes_no_sense_is_refused() {
     refused(&["consumer", "letters", "--topic", "nowhere"], 3, "nowhere");
     refused(&["consumer", "letters", "--queue", "dead", "--reason", "bored"], 2, "exhausted");
     refused(&["consumer", "redrive", "--queue", "dead"], 2, "--to-queue");
+    refused(&["consumer", "letters", "--from", "queue:dead"], 2, "sqs:URL or kinesis:STREAM");
+    let both = ["consumer", "redrive", "--from", "kinesis:x", "--to-queue", "dead"];
+    let both: Vec<&str> = both.into_iter().chain(["--server", "http://127.0.0.1:1"]).collect();
+    refused(&both, 2, "name it with --store");
+    refused(&["consumer", "enable", "--function", "arn:x"], 2, "--source");
     let nobody = ["consumer", "sources", "billing", "--server", "http://127.0.0.1:1"];
     refused(&nobody, 5, "cannot be reached");
 }

@@ -34,6 +34,7 @@ pub async fn a_killed_process_counts_and_the_killer_is_isolated_and_dead_lettere
     assert!(world.dead().is_empty());
     let (_, report) = world.deliver_to_mortal(&consumer, &event, &killer).await.unwrap();
     assert!(report.is_complete() && report.careful, "{report:?}");
+    assert!(report.metrics().contains(&("consumer_careful", 1)), "what an alarm is raised by");
     assert_eq!(report.tasks["index"].kills, 1);
     let letter = &world.dead()[0];
     assert_eq!(

@@ -36,6 +36,7 @@ macro_rules! consumer_suite {
             state::shards_and_tables_are_separate,
             state::inspect_shows_what_is_unfinished_and_why,
             state::damaged_state_is_reported_and_nothing_runs,
+            state::a_damaged_row_hides_no_other_and_can_be_forgotten,
             state::state_of_the_older_libraries_is_taken_over,
             steps::a_kill_repeats_only_the_last_steps,
             steps::a_careful_run_saves_each_step,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use millpond_consumer::source::Scope;
 use millpond_consumer::state::legacy::LegacyBatch;
-use millpond_consumer::state::{Address, Change, MessageState, State, Status, TaskState};
+use millpond_consumer::state::{
+    Address, Change, MessageState, State, StateError, Status, TaskState,
+};
 use millpond_consumer::{
     JsonLines, Message, Order, Outcome, Position, RecordKey, Sequence, SourceKind,
 };
@@ -115,9 +117,9 @@ pub async fn state_expires(subject: &Subject) {
     let world = World::of(subject);
     let consumer = world.planned(fails(&[1])).attempts(2).build().unwrap();
     world.deliver(&consumer, &stream(1..=2)).await;
-    assert_eq!(world.state().rows(&address()).await.unwrap().len(), 2);
+    assert_eq!(world.rows(&address()).await.len(), 2);
     world.clock.advance(Duration::from_secs(14 * 24 * 60 * 60 + 1));
-    assert!(world.state().rows(&address()).await.unwrap().is_empty());
+    assert!(world.rows(&address()).await.is_empty());
     assert_eq!(world.failures(&consumer, &stream(1..=2)).await, ["1"], "as if for the first time");
 }
 
@@ -174,7 +176,7 @@ pub async fn inspect_shows_what_is_unfinished_and_why(subject: &Subject) {
     let consumer = world.planned(fails(&[2])).order(Order::None).build().unwrap();
     world.deliver(&consumer, &stream(1..=3)).await;
     world.deliver(&consumer, &stream(2..=3)).await;
-    let rows = world.state().rows(&address()).await.unwrap();
+    let rows = world.rows(&address()).await;
     let shown: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -190,11 +192,8 @@ pub async fn inspect_shows_what_is_unfinished_and_why(subject: &Subject) {
     assert!(rows[0].expiry.is_some());
 }
 
-/// Damaged state is reported and nothing runs.
-pub async fn damaged_state_is_reported_and_nothing_runs(subject: &Subject) {
-    let world = World::of(subject);
-    let consumer = world.planned(fails(&[1])).build().unwrap();
-    world.deliver(&consumer, &stream([1])).await;
+/// Damages the row of the first message.
+async fn damage(world: &World) {
     let partition = format!("consumer/orders/{}/{}", events::SHARD, events::STREAM);
     let partition = millpond_store::Partition::new(partition).unwrap();
     let range = millpond_store::SortRange::prefix(millpond_store::SortKey::new(&b"s"[..]).unwrap());
@@ -208,11 +207,41 @@ pub async fn damaged_state_is_reported_and_nothing_runs(subject: &Subject) {
         world.environment.version(),
     );
     world.store.write(write).await.unwrap();
+}
+
+/// Damaged state is reported and nothing runs.
+pub async fn damaged_state_is_reported_and_nothing_runs(subject: &Subject) {
+    let world = World::of(subject);
+    let consumer = world.planned(fails(&[1])).build().unwrap();
+    world.deliver(&consumer, &stream([1])).await;
+    damage(&world).await;
     world.calls.take();
     let (response, report) = world.deliver(&consumer, &stream([1])).await;
     assert_eq!(super::world::items(&response), ["1"]);
     assert!(report.problems[0].contains("its tasks are not JSON"), "{:?}", report.problems);
     assert!(world.calls.all().is_empty());
+}
+
+/// A damaged row hides no other and can be forgotten.
+pub async fn a_damaged_row_hides_no_other_and_can_be_forgotten(subject: &Subject) {
+    let world = World::of(subject);
+    let consumer = world.planned(fails(&[1, 2])).order(Order::None).build().unwrap();
+    world.deliver(&consumer, &stream(1..=2)).await;
+    damage(&world).await;
+    let state = world.state();
+    let rows = state.rows(&address()).await.unwrap();
+    assert_eq!(rows[1].as_ref().unwrap().position, position(2));
+    let Err(StateError::Unreadable { position, .. }) = &rows[0] else { panic!("{rows:?}") };
+    assert_eq!(position, "1", "it is called as the others are");
+    assert_eq!(state.forget(&address(), "3").await.unwrap(), 0);
+    assert_eq!(state.forget(&address(), "1").await.unwrap(), 1);
+    assert_eq!(state.rows(&address()).await.unwrap().len(), 1);
+    world.calls.take();
+    world.deliver(&consumer, &stream(1..=2)).await;
+    assert_eq!(world.calls.of("index"), ["1", "2"], "all runs again");
+    let rows = state.rows(&address()).await.unwrap();
+    let attempts = |at: usize| rows[at].as_ref().unwrap().state.tasks["index"].attempts;
+    assert_eq!((attempts(0), attempts(1)), (1, 2), "what was forgotten is as if new");
 }
 
 /// State as the older libraries stored it: one message done by both tasks, one half done, one discarded.

@@ -80,7 +80,7 @@ pub async fn a_careful_run_saves_each_step(subject: &Subject) {
     let (_, report) = world.deliver_to_mortal(&consumer, &stream([1]), &killer).await.unwrap();
     assert!(report.is_complete() && report.tasks["order"].kills == 1, "{report:?}");
     assert_eq!((world.calls.of("charge").len(), world.calls.of("ship").len()), (1, 1));
-    let rows = world.state().rows(&super::state::address()).await.unwrap();
+    let rows = world.rows(&super::state::address()).await;
     assert_eq!(rows[0].state.tasks["order"].attempts, 2, "the kill and the unnoted one before it");
 }
 
@@ -99,6 +99,6 @@ pub async fn steps_of_a_batch_that_is_done_soon_cost_nothing(subject: &Subject) 
     // Its answer was lost: nothing is repeated.
     let (_, report) = world.deliver(&slow, &stream(11..=12)).await;
     assert!(report.is_complete() && world.calls.all().is_empty(), "{report:?}");
-    let rows = world.state().rows(&super::state::address()).await.unwrap();
+    let rows = world.rows(&super::state::address()).await;
     assert!(rows.iter().all(|row| row.state.tasks["order"].attempts == 0), "{rows:?}");
 }

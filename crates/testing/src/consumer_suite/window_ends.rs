@@ -139,7 +139,7 @@ pub async fn an_end_that_kills_its_process_is_counted_and_put_aside(subject: &Su
     assert!(world.dead().is_empty());
     let counts = world.calls.counts("index");
     assert!(counts.values().all(|calls| *calls <= 2), "{counts:?}");
-    let rows = world.state().rows(&super::state::address()).await.unwrap();
+    let rows = world.rows(&super::state::address()).await;
     let charged = rows.iter().filter(|row| row.state.tasks.contains_key("index"));
     assert!(charged.into_iter().all(|row| row.state.tasks["index"].attempts == 0), "{rows:?}");
 }
@@ -220,7 +220,7 @@ pub async fn an_end_that_asks_to_wait_is_not_called_before(subject: &Subject) {
         assert!(world.deliver(&consumer, &last).await.1.window_open);
     }
     assert_eq!(calls.load(Ordering::Relaxed), 1);
-    let rows = world.state().rows(&super::state::address()).await.unwrap();
+    let rows = world.rows(&super::state::address()).await;
     let task = &rows[0].state.tasks["window/end"];
     assert_eq!((task.status, task.attempts), (Status::Pending, 1));
     assert!(rows[0].position.to_string().ends_with("/2024-01-01T00:00:00Z"), "{rows:?}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::subject::Subject;
 use crate::{Watched, in_virtual_time};
 use bytes::Bytes;
+use millpond_consumer::state::{Address, StateRow};
 use millpond_consumer::{
     Builder, Consumer, DeadLetter, MemorySink, Message, Outcome, Report, StoreState,
 };
@@ -77,6 +78,12 @@ impl World {
     /// State in that store.
     pub fn state(&self) -> StoreState {
         StoreState::new(Arc::clone(&self.store), &self.environment)
+    }
+
+    /// What is in it of a source and shard: all of that can be read.
+    pub async fn rows(&self, address: &Address) -> Vec<StateRow> {
+        let rows = self.state().rows(address).await.unwrap();
+        rows.into_iter().map(|row| row.expect("it can be read")).collect()
     }
 
     /// A consumer with all but handlers.

@@ -129,6 +129,9 @@ pub struct LetterOutput {
     /// Its sequence number or message id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+    /// What else names its record, in a table's stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<String>,
     /// Its place in an aggregate.
     #[serde(default)]
     pub sub: u32,
@@ -197,21 +200,18 @@ pub struct LetterObject {
     pub sha256: String,
 }
 
-fn described(letter: &Result<DeadLetter, LetterError>, offset: Option<u64>) -> LetterOutput {
-    let unreadable = |detail: String| {
-        let kind = "unreadable".to_owned();
-        LetterOutput { offset, kind, detail, ..LetterOutput::default() }
-    };
-    match letter {
-        Ok(letter) => {
-            let value = serde_json::to_value(letter).unwrap_or_default();
-            let described: Result<LetterOutput, _> = serde_json::from_value(value);
-            described.map_or_else(
-                |error| unreadable(error.to_string()),
-                |described| LetterOutput { offset, ..described },
-            )
+impl LetterOutput {
+    /// What was found where letters are.
+    pub fn of(found: &Result<DeadLetter, LetterError>) -> Self {
+        let unreadable =
+            |detail: String| Self { kind: "unreadable".to_owned(), detail, ..Self::default() };
+        match found {
+            Ok(letter) => {
+                let value = serde_json::to_value(letter).unwrap_or_default();
+                serde_json::from_value(value).unwrap_or_else(|error| unreadable(error.to_string()))
+            }
+            Err(error) => unreadable(error.to_string()),
         }
-        Err(error) => unreadable(error.to_string()),
     }
 }
 
@@ -229,13 +229,17 @@ pub async fn list(api: Api, input: LettersInput) -> Result<Letters, ApiError> {
         Ok(queue) => {
             let dead = api.handles().client(&queue, &input.client).await?;
             let found = Box::pin(list_queue(&dead, &which, max)).await?;
-            found.iter().map(|letter| described(letter, None)).collect()
+            found.iter().map(LetterOutput::of).collect()
         }
         Err(topic) => {
             let dead = api.handles().topic(&topic).await?;
             let found = list_log(&dead, input.partition, input.offset, &which, max);
             let found = Box::pin(found).await?;
-            found.iter().map(|(offset, letter)| described(letter, Some(*offset))).collect()
+            let letter = |(offset, letter): &(u64, _)| LetterOutput {
+                offset: Some(*offset),
+                ..LetterOutput::of(letter)
+            };
+            found.iter().map(letter).collect()
         }
     };
     Ok(Letters { letters })

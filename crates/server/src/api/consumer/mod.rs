@@ -1,5 +1,6 @@
 //! Consumers: what they remember of messages, and their dead letters.
 
+mod import;
 mod letters;
 mod redrive;
 mod state;
@@ -7,6 +8,8 @@ mod state;
 use http::{Method, StatusCode};
 use millpond_consumer::redrive::RedriveError;
 use millpond_consumer::state::StateError;
+
+pub use letters::LetterOutput;
 
 use super::error::ApiError;
 use super::route::Route;
@@ -28,6 +31,20 @@ pub fn routes() -> Vec<Route> {
             "show_consumer_state",
             "What a consumer remembers of messages: tasks, attempts, errors.",
             state::show,
+        ),
+        Route::new(
+            Method::DELETE,
+            "/v1/consumers/{consumer}/state",
+            "forget_consumer_message",
+            "Forgets what a consumer remembers of a message: when it comes again, it is as if for the first time.",
+            state::forget,
+        ),
+        Route::new(
+            Method::POST,
+            "/v1/consumers/{consumer}/import",
+            "import_consumer_state",
+            "Takes over the state that aws-stream-consumer-core kept, from items of its table. What is there already is not undone.",
+            import::import,
         ),
         Route::new(
             get,
@@ -67,7 +84,7 @@ impl From<RedriveError> for ApiError {
         match error {
             RedriveError::Queue(error) => error.into(),
             RedriveError::Log(error) => error.into(),
-            RedriveError::Spill(_) => {
+            RedriveError::Spill(_) | RedriveError::Unreachable(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
             }
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message),

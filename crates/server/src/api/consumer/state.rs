@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::StatusCode;
 use millpond_consumer::source::{Scope, SourceKind};
-use millpond_consumer::state::{Address, KnownSource, StateRow, StoreState};
+use millpond_consumer::state::{Address, KnownSource, StateError, StateRow, StoreState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ pub struct SourceOutput {
     pub shard: String,
 }
 
-fn state(api: &Api) -> StoreState {
+pub(super) fn state(api: &Api) -> StoreState {
     StoreState::new(Arc::clone(&api.ground().store), api.environment())
 }
 
@@ -92,6 +93,9 @@ pub struct MessageOutput {
     pub running: Option<String>,
     /// Its tasks, by name.
     pub tasks: BTreeMap<String, TaskOutput>,
+    /// Why its row cannot be read; missing when it can. Nothing of its batch runs until it is forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// How far a task has come for a message.
@@ -123,11 +127,7 @@ pub async fn show(api: Api, input: StateInput) -> Result<StateOutput, ApiError> 
     };
     let mut messages = Vec::new();
     for known in state.sources(&input.consumer).await?.into_iter().filter(is_meant) {
-        // Of the scope, what delivers is not part of where its state is.
-        let kind = SourceKind::Kinesis;
-        let scope = Scope { kind, arn: known.arn.clone(), shard: known.shard.clone() };
-        let address = Address { consumer: input.consumer.as_str().into(), scope: Arc::new(scope) };
-        let found = state.rows(&address).await?;
+        let found = state.rows(&address(&input.consumer, &known)).await?;
         let wanted = found.iter().filter(|row| !input.unfinished || is_unfinished(row));
         messages.extend(wanted.map(|row| described(&known, row)));
         if messages.len() > max {
@@ -139,11 +139,38 @@ pub async fn show(api: Api, input: StateInput) -> Result<StateOutput, ApiError> 
     Ok(StateOutput { messages, more })
 }
 
-fn is_unfinished(row: &StateRow) -> bool {
-    row.state.dead.is_none() && row.state.tasks.values().any(|task| !task.status.is_ended())
+/// Where the state of a source is. What delivers is not part of that.
+fn address(consumer: &str, known: &KnownSource) -> Address {
+    let kind = SourceKind::Kinesis;
+    let scope = Scope { kind, arn: known.arn.clone(), shard: known.shard.clone() };
+    Address { consumer: consumer.into(), scope: Arc::new(scope) }
 }
 
-fn described(known: &KnownSource, row: &StateRow) -> MessageOutput {
+/// What cannot be read keeps its batch from being finished.
+fn is_unfinished(row: &Result<StateRow, StateError>) -> bool {
+    let pending = |row: &StateRow| row.state.tasks.values().any(|task| !task.status.is_ended());
+    row.as_ref().map_or(true, |row| row.state.dead.is_none() && pending(row))
+}
+
+fn described(known: &KnownSource, row: &Result<StateRow, StateError>) -> MessageOutput {
+    let row = match row {
+        Ok(row) => row,
+        Err(error) => {
+            let (message, problem) = match error {
+                StateError::Unreadable { position, problem } => (position.clone(), problem.clone()),
+                other => (String::new(), other.to_string()),
+            };
+            return MessageOutput {
+                arn: known.arn.clone(),
+                shard: known.shard.clone(),
+                message,
+                dead: None,
+                running: None,
+                tasks: BTreeMap::new(),
+                problem: Some(problem),
+            };
+        }
+    };
     let task = |(name, task): (&String, &millpond_consumer::state::TaskState)| {
         let described = TaskOutput {
             status: format!("{:?}", task.status).to_lowercase(),
@@ -161,5 +188,41 @@ fn described(known: &KnownSource, row: &StateRow) -> MessageOutput {
         dead: row.state.dead.map(|reason| reason.name().to_owned()),
         running: row.state.running.clone(),
         tasks: row.state.tasks.iter().map(task).collect(),
+        problem: None,
+    }
+}
+
+/// Which message.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetInput {
+    consumer: String,
+    /// The source's full ARN.
+    arn: String,
+    /// The shard. Default: none, for sources that have none.
+    #[serde(default)]
+    shard: String,
+    /// The message, as its state is shown.
+    message: String,
+}
+
+/// What was forgotten.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ForgottenState")]
+pub struct ForgetOutput {
+    /// How many rows had that name.
+    pub forgotten: usize,
+}
+
+/// Forgets a message.
+pub async fn forget(api: Api, input: ForgetInput) -> Result<ForgetOutput, ApiError> {
+    let ForgetInput { consumer, arn, shard, message } = input;
+    let address = address(&consumer, &KnownSource { arn, shard });
+    match state(&api).forget(&address, &message).await? {
+        0 => {
+            let known = format!("{consumer} remembers no message {message:?} of that source");
+            Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", known))
+        }
+        forgotten => Ok(ForgetOutput { forgotten }),
     }
 }

@@ -33,6 +33,21 @@ pub struct StateArgs {
     max: u32,
 }
 
+/// Which message.
+#[derive(Debug, Args)]
+pub struct ForgetArgs {
+    /// The consumer's name.
+    consumer: String,
+    /// The message, as `consumer state` shows it.
+    message: String,
+    /// Its source, by its full ARN.
+    #[arg(long)]
+    arn: String,
+    /// Its shard, where the source has any.
+    #[arg(long, default_value = "")]
+    shard: String,
+}
+
 const SOURCES: &[Column] = &[("SOURCE", "arn", Show::Plain), ("SHARD", "shard", Show::Plain)];
 
 const ROWS: &[Column] = &[
@@ -61,7 +76,10 @@ pub async fn show(door: &Door, out: Output, args: StateArgs) -> Result<(), Failu
     let mut rows = listed(answer, "messages");
     if !out.is_json() {
         for row in &mut rows {
-            let summary = summary(field(row, "tasks"));
+            let summary = match field(row, "problem").as_str() {
+                Some(problem) => format!("cannot be read: {problem}"),
+                None => summary(field(row, "tasks")),
+            };
             set(row, "summary", summary.into());
         }
     }
@@ -72,6 +90,16 @@ pub async fn show(door: &Door, out: Output, args: StateArgs) -> Result<(), Failu
         );
     }
     Ok(())
+}
+
+/// Forgets a message.
+pub async fn forget(door: &Door, out: Output, args: ForgetArgs) -> Result<(), Failure> {
+    let ask = Ask::delete(&["consumers", &args.consumer, "state"])
+        .with("arn", args.arn)
+        .with("shard", args.shard)
+        .with("message", &args.message);
+    let answer = door.ask(ask).await?;
+    out.said(&answer, &format!("{} has forgotten {}", args.consumer, args.message))
 }
 
 fn summary(tasks: &Value) -> String {

@@ -3,13 +3,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use millpond_consumer::DeadLetter;
-use millpond_consumer::sink::LetterError;
 use serde_json::Value;
 
-/// What was put into the source.
+use super::error::RedriveError;
+use crate::sink::{DeadLetter, LetterError, SourceName};
+use crate::source::SourceKind;
+
+/// What was put into the source of a letter: what goes back, byte for byte, when it is redriven to a queue, a log or a
+/// stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Original {
+pub struct Original {
     /// The bytes. Of a message, its own; of a record that could not be read, what it carried, when at least that can be
     /// found.
     pub payload: Bytes,
@@ -19,9 +22,18 @@ pub(super) struct Original {
 
 impl Original {
     /// What a letter is about.
-    pub fn of(letter: &DeadLetter) -> Result<Self, LetterError> {
+    ///
+    /// # Errors
+    /// When the letter was spilled and not fetched, is damaged, or is about the end of a window.
+    pub fn of(letter: &DeadLetter) -> Result<Self, RedriveError> {
+        if letter.is_window() {
+            return Err(RedriveError::Window(letter.dedupe_id.clone()));
+        }
         let payload = letter.payload()?;
-        if letter.message.is_some() {
+        let kind = letter.source.as_ref().and_then(SourceName::source_kind);
+        // Records of Millpond's own sources are their payload.
+        let bare = matches!(kind, Some(SourceKind::Queue | SourceKind::Log));
+        if letter.message.is_some() || bare {
             return Ok(Self { payload, key: letter.partition_key.clone() });
         }
         let record: Value = serde_json::from_slice(&payload).unwrap_or(Value::Null);
@@ -69,5 +81,10 @@ mod tests {
         assert_eq!(of(&letter("record", None, sqs)), original("not JSON", Some("g")));
         assert_eq!(of(&letter("record", None, "strange")), original("strange", None));
         assert!(Original::of(&letter("record", None, r#"{"kinesis":{"data":"?"}}"#)).is_err());
+        // A message of a Millpond queue that looks like one of SQS.
+        let mut own = letter("record", None, sqs);
+        let (kind, arn) = (SourceKind::Queue.name().to_owned(), "queue/q/".to_owned());
+        own.source = Some(SourceName { kind, arn, shard: String::new() });
+        assert_eq!(of(&own), original(sqs, None));
     }
 }
