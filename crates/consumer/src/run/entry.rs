@@ -33,6 +33,8 @@ pub(super) struct Progress {
     pub state: MessageState,
     /// A verdict that comes from no task.
     pub verdict: Option<(Reason, String)>,
+    /// It is from before the state was known, and gives way where that says how the message ended.
+    pub provisional: bool,
     /// The call that is under way.
     pub running: Option<Arc<Attempt>>,
     /// Its turn came in this delivery.
@@ -57,13 +59,23 @@ pub(super) struct Progress {
 impl Entry {
     pub fn message(content: Content) -> Self {
         let index = content.index;
-        Self { subject: Subject::Message(Arc::new(content)), index, progress: Mutex::default() }
+        let state = MessageState { many: content.many, ..MessageState::default() };
+        let progress = Mutex::new(Progress { state, ..Progress::default() });
+        Self { subject: Subject::Message(Arc::new(content)), index, progress }
     }
 
     pub fn record(unusable: Unusable, index: usize) -> Self {
         let verdict = Some((Reason::Unusable, unusable.reason.clone()));
         let progress = Mutex::new(Progress { verdict, ..Progress::default() });
         Self { subject: Subject::Record(Box::new(unusable)), index, progress }
+    }
+
+    /// The same with a verdict from before the state is known.
+    pub fn judged(self, reason: Reason, detail: String) -> Self {
+        let mut progress = self.progress();
+        (progress.verdict, progress.provisional) = (Some((reason, detail)), true);
+        drop(progress);
+        self
     }
 
     /// The end of a window, of which nothing is decided yet.
@@ -143,6 +155,11 @@ impl Progress {
     pub fn is_done(&self, settings: &Settings) -> bool {
         let put_aside = self.duplicate || self.buried || self.state.dead.is_some();
         !put_aside && self.dead(settings).is_none() && !self.outstanding(settings)
+    }
+
+    /// Whether a task was tried for it, in vain or not.
+    pub fn was_tried(&self) -> bool {
+        self.state.tasks.values().any(|task| *task != TaskState::default())
     }
 
     /// Whether no handler is to be called for it any more.

@@ -102,7 +102,7 @@ impl Batch<'_> {
             Some(_) => changed,
             // Who has it now must know.
             None if finished => unfinished.comes_again(at) || self.lost.has_entry(entry),
-            None => progress.state != crate::state::MessageState::default(),
+            None => !progress.state.is_empty(),
         };
         (worth || progress.unsure).then(|| (progress.base.clone(), progress.state.clone()))
     }

@@ -9,8 +9,9 @@ use crate::identity::digest;
 use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::settings::{Duplicates, Settings};
+use crate::sink::Reason;
 use crate::source::Scope;
-use crate::state::{Address, Known, Marker, Span, StateError, Status, Stored};
+use crate::state::{Address, Known, Marker, MessageState, Span, StateError, Status, Stored};
 
 impl Batch<'_> {
     /// Reads the state of all messages, and notes that the batch begins.
@@ -29,6 +30,10 @@ impl Batch<'_> {
         }
         for entry in &self.entries {
             recover(self.settings, entry, report);
+            self.reconsider(entry);
+            let mut progress = entry.progress();
+            progress.finished_before =
+                progress.base.is_some() && progress.is_finished(self.settings);
         }
         self.skip_duplicates(report).await?;
         self.careful = self.entries.iter().any(|entry| {
@@ -69,6 +74,31 @@ impl Batch<'_> {
             adopt(entry, row);
         }
         Ok(())
+    }
+
+    /// Drops a verdict that was given before the state was known, where that says how the message ended: what is done is
+    /// not dead for growing old, nor for a key or an extractor that was set later. What was tried does not expire.
+    fn reconsider(&self, entry: &Entry) {
+        let mut progress = entry.progress();
+        if !progress.provisional {
+            return;
+        }
+        let unread = matches!(progress.verdict, Some((Reason::Unusable, _)));
+        if unread && progress.state.many {
+            // The row is that of one message of several, and nobody knows what became of the others.
+            progress.state.dead = progress.state.dead.filter(|dead| *dead == Reason::Unusable);
+            return;
+        }
+        // What cannot be read cannot be gathered.
+        if unread && self.window.is_some() && self.settings.windows.fold.is_some() {
+            return;
+        }
+        let verdict = progress.verdict.take();
+        let expired = matches!(verdict, Some((Reason::Expired, _)));
+        let decided = progress.is_settled(self.settings) || (expired && progress.was_tried());
+        if !decided {
+            progress.verdict = verdict;
+        }
     }
 
     /// Skips messages that have the id of another, as the policy says; differences are reported under any policy.
@@ -149,7 +179,8 @@ pub(super) fn place(entry: &Entry) -> Option<(Arc<Scope>, Position)> {
 fn adopt(entry: &Entry, row: Option<Stored>) {
     let mut progress = entry.progress();
     if let Some(row) = &row {
-        progress.state = row.state.clone();
+        let many = progress.state.many || row.state.many;
+        progress.state = MessageState { many, ..row.state.clone() };
     }
     progress.base = row;
     if let Some(receives) = entry.receives() {
@@ -195,7 +226,6 @@ fn recover(settings: &Settings, entry: &Entry, report: &mut Report) {
             report.tasks.entry(name.clone()).or_default().exhausted += 1;
         }
     }
-    progress.finished_before = progress.base.is_some() && progress.is_finished(settings);
 }
 
 fn rename(settings: &Settings, progress: &mut Progress) {

@@ -124,9 +124,11 @@ impl Preparing<'_> {
             let fits = |found: &Vec<_>| self.entries.len() + found.len() <= MESSAGES_MAX;
             match found {
                 Ok(found) if fits(&found) => {
+                    let many = found.len() > 1;
                     for (at, one) in (0_u32..).zip(found) {
                         let position = Position { part: at, ..position.clone() };
-                        self.message(record, index, &part, position, one);
+                        let content = content(self.settings, record, index, &part, position);
+                        self.message(Content { many, ..content }, record, one);
                     }
                 }
                 Ok(found) => {
@@ -143,49 +145,42 @@ impl Preparing<'_> {
 
     /// Of an aggregate, only the user record that cannot be read is dead: it is a message that has no content.
     fn unusable_part(&mut self, record: &Record, index: usize, part: &Part, reason: String) {
-        if matches!(part.raw, RawRecord::Whole(_)) {
-            self.unusable(record, index, reason);
-            return;
-        }
-        let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
-        let content = content(self.settings, record, index, part, position);
-        let entry = Entry::message(Content { payload: part.data.bytes.clone(), ..content });
-        entry.progress().verdict = Some((Reason::Unusable, reason));
-        self.entries.push(entry);
+        let entry = if matches!(part.raw, RawRecord::Whole(_)) {
+            Entry::record(Unusable::of(record, reason.clone()), index)
+        } else {
+            let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
+            let content = content(self.settings, record, index, part, position);
+            Entry::message(Content { payload: part.data.bytes.clone(), ..content })
+        };
+        self.entries.push(entry.judged(Reason::Unusable, reason));
     }
 
-    fn message(
-        &mut self,
-        record: &Record,
-        index: usize,
-        part: &Part,
-        position: Position,
-        found: extract::Extracted,
-    ) {
+    fn message(&mut self, content: Content, record: &Record, found: extract::Extracted) {
         let settings = self.settings;
+        let position = &content.position;
         let source_id = format!("{}/{}/{}", record.id, position.sub, position.part);
         let known = settings.identity.identify(found.value.as_ref(), &found.payload, &source_id);
         if !known.ids_missing.is_empty() {
             let missing = known.ids_missing.join(", ");
             self.report.warn(format!("message {position} lacks its id property {missing}"));
         }
-        let entry = Entry::message(Content {
+        let mut entry = Entry::message(Content {
             id: known.id,
             key: known.key,
             ranks: known.sequence,
             payload: found.payload,
             value: found.value,
-            ..content(settings, record, index, part, position)
+            ..content
         });
         if let Some(missing) = known.missing {
             let reason =
                 format!("the message lacks its {} property {:?}", missing.what, missing.property);
-            entry.progress().verdict = Some((Reason::Rejected, reason));
+            entry = entry.judged(Reason::Rejected, reason);
         } else if let (Some(age_max), Some(arrived)) = (settings.age_max, record.arrived) {
             let age = settings.environment.now().since(arrived);
             if age > age_max {
                 let reason = format!("it is {age:?} old, at most {age_max:?} is accepted");
-                entry.progress().verdict = Some((Reason::Expired, reason));
+                entry = entry.judged(Reason::Expired, reason);
             }
         }
         self.entries.push(entry);
@@ -209,6 +204,7 @@ fn content(
         id: None,
         key: None,
         partition_key: part.partition_key.clone(),
+        many: false,
         ranks: Vec::new(),
         payload: bytes::Bytes::new(),
         value: None,

@@ -9,6 +9,7 @@ pub mod fakes;
 pub mod kills;
 pub mod state;
 pub mod steps;
+pub mod verdicts;
 pub mod window_ends;
 pub mod windows;
 pub mod world;
@@ -40,6 +41,10 @@ macro_rules! consumer_suite {
             steps::a_kill_repeats_only_the_last_steps,
             steps::a_careful_run_saves_each_step,
             steps::steps_of_a_batch_that_is_done_soon_cost_nothing,
+            verdicts::what_is_done_or_was_tried_does_not_expire,
+            verdicts::what_is_done_stays_done_when_keys_are_set_later,
+            verdicts::what_is_done_stays_done_when_its_bytes_are_refused_later,
+            verdicts::messages_are_not_lost_with_the_end_of_another_of_their_record,
             window_ends::an_end_that_keeps_failing_is_put_aside,
             window_ends::an_end_without_records_that_keeps_failing_is_put_aside,
             window_ends::an_end_that_kills_its_process_is_counted_and_put_aside,
