@@ -172,6 +172,45 @@ async fn the_response_comes_before_the_deadline_when_hooks_hang() {
     assert!(report.is_complete());
 }
 
+/// A hook that hangs keeps neither letters nor state from being sent and saved, nor the hook after it from being called; and a
+/// sink that hangs neither.
+#[tokio::test]
+async fn what_hangs_at_the_end_takes_nobody_elses_time() {
+    for sink_hangs in [false, true] {
+        let world = World::new();
+        let sink = MoodySink::default();
+        let after = Arc::new(AtomicUsize::new(0));
+        let told = Arc::clone(&after);
+        if sink_hangs {
+            sink.mood.set(Mood::Hangs);
+        }
+        let plan = |message: &Message| match is(message, 2) {
+            true => Outcome::reject("bad"),
+            // It hangs too, so that no time of the work is left.
+            false => Outcome::retry("no"),
+        };
+        let handler = world.calls.handler("index", plan);
+        let consumer = Consumer::builder("orders")
+            .environment(&world.environment)
+            .state(world.state())
+            .dead_letters(sink.clone())
+            .one("index", handler)
+            .one("wait", |_: Message| std::future::pending::<()>())
+            .before_finish(|_| std::future::pending())
+            .after(move |_| {
+                told.fetch_add(1, Ordering::Relaxed);
+                std::future::pending()
+            })
+            .build()
+            .unwrap();
+        let started = world.environment.now();
+        let (_, report) = world.deliver(&consumer, &stream(1..=2)).await;
+        assert!(world.environment.now().since(started) < INVOCATION);
+        assert_eq!(report.dead_total(), usize::from(!sink_hangs), "{report:?}");
+        assert_eq!((report.saved, after.load(Ordering::Relaxed)), (2, 1), "{report:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_deadline_that_has_passed_runs_nothing_and_counts_nothing() {
     let world = World::new();
