@@ -34,6 +34,9 @@ pub const TIMEOUT_SHARE_DEFAULT: f64 = 0.8;
 /// The smallest and the largest share: below it nothing gets done, above it nothing can be saved.
 pub const TIMEOUT_SHARE_RANGE: (f64, f64) = (0.05, 0.95);
 
+/// Of the time until handlers are cut off, the share after which no further record is read.
+pub const READ_SHARE: f64 = 0.5;
+
 /// Of the time that is left for saving, the share after which the answer is given whatever hangs.
 pub const FINISH_SHARE: f64 = 0.75;
 

@@ -33,8 +33,6 @@ pub(crate) struct Content {
     pub id: Option<String>,
     pub key: Option<String>,
     pub partition_key: Option<String>,
-    /// Whether the extractor found others beside it in the same bytes.
-    pub many: bool,
     pub ranks: Vec<Rank>,
     pub payload: Bytes,
     pub value: Option<Value>,

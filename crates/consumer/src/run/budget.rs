@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millpond_store::{Clock, Environment, Monotonic, Timestamp};
 
-use crate::limits::{FINISH_ENDS, FINISH_SHARE, REMAINING_MAX};
+use crate::limits::{FINISH_ENDS, FINISH_SHARE, READ_SHARE, REMAINING_MAX};
 use crate::message::Time;
 
 /// When what must end.
@@ -43,6 +43,11 @@ impl Budget {
 
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Whether more may be read, so that time is left for what was.
+    pub fn may_read(&self) -> bool {
+        self.spent() < self.cut.mul_f64(READ_SHARE)
     }
 
     /// How long it took so far.

@@ -1,4 +1,4 @@
-//! From records to entries: aggregates, extraction, identification, age.
+//! From records to what an extractor is given: records that were delivered twice, aggregates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,42 +6,44 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::entry::Entry;
-use crate::extract::{self, Data};
+use crate::extract::Data;
 use crate::identity::digest;
-use crate::limits::MESSAGES_MAX;
-use crate::message::{Content, RawRecord};
+use crate::message::RawRecord;
 use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::settings::Settings;
-use crate::sink::Reason;
 use crate::source::{Aggregate, Record, Scope, SourceKind, Unusable, UserRecord};
 
-/// What records come to.
-pub(super) struct Prepared {
-    pub entries: Vec<Entry>,
+/// Bytes that are not read yet: of a record, or of one user record of it.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub record: Arc<Record>,
+    pub sub: u32,
+    pub partition_key: Option<String>,
+    pub data: Data,
+    pub raw: RawRecord,
 }
 
-/// One part of a record: the record itself, or one user record of it.
-struct Part {
-    sub: u32,
-    partition_key: Option<String>,
-    data: Data,
-    raw: RawRecord,
+impl Unread {
+    /// Where the first message in it stands.
+    pub fn position(&self) -> Position {
+        Position { record: self.record.key.clone(), sub: self.sub, part: 0 }
+    }
 }
 
 pub(super) fn prepare(
     settings: &Settings,
     records: Vec<Result<Record, Box<Unusable>>>,
     report: &mut Report,
-) -> Prepared {
+) -> Vec<Entry> {
     let mut preparing = Preparing { settings, report, entries: Vec::new(), seen: HashMap::new() };
     for (index, record) in records.into_iter().enumerate() {
         match record {
-            Ok(record) => preparing.record(&record, index),
+            Ok(record) => preparing.record(Arc::new(record), index),
             Err(unusable) => preparing.entries.push(Entry::record(*unusable, index)),
         }
     }
-    Prepared { entries: preparing.entries }
+    preparing.entries
 }
 
 struct Preparing<'a> {
@@ -53,10 +55,10 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    fn record(&mut self, record: &Record, index: usize) {
+    fn record(&mut self, record: Arc<Record>, index: usize) {
         let kind = record.scope.kind;
         if self.settings.sources.as_ref().is_some_and(|kinds| !kinds.contains(&kind)) {
-            self.unusable(record, index, format!("this consumer does not take records of {kind}"));
+            self.unusable(&record, index, format!("this consumer does not take records of {kind}"));
             return;
         }
         let sum = digest(&record.data.bytes);
@@ -71,9 +73,11 @@ impl Preparing<'_> {
             return;
         }
         self.seen.insert(place, sum);
-        match self.parts(record) {
-            Ok(parts) => self.extract(record, index, parts),
-            Err(reason) => self.unusable(record, index, reason),
+        match self.parts(&record) {
+            Ok(parts) => {
+                self.entries.extend(parts.into_iter().map(|part| Entry::unread(part, index)));
+            }
+            Err(reason) => self.unusable(&record, index, reason),
         }
     }
 
@@ -82,9 +86,10 @@ impl Preparing<'_> {
     }
 
     /// The user records of an aggregate, or the record itself.
-    fn parts(&mut self, record: &Record) -> Result<Vec<Part>, String> {
+    fn parts(&mut self, record: &Arc<Record>) -> Result<Vec<Unread>, String> {
         let whole = || {
-            vec![Part {
+            vec![Unread {
+                record: Arc::clone(record),
                 sub: 0,
                 partition_key: record.partition_key.clone(),
                 data: record.data.clone(),
@@ -107,7 +112,8 @@ impl Preparing<'_> {
                 self.report.elsewhere += 1;
                 continue;
             }
-            parts.push(Part {
+            parts.push(Unread {
+                record: Arc::clone(record),
                 sub,
                 partition_key: Some(partition_key),
                 raw: RawRecord::User(Arc::clone(&template), data.clone()),
@@ -115,102 +121,6 @@ impl Preparing<'_> {
             });
         }
         Ok(parts)
-    }
-
-    fn extract(&mut self, record: &Record, index: usize, parts: Vec<Part>) {
-        for part in parts {
-            let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
-            let found = extract::run(self.settings.extractor.as_ref(), &part.data);
-            let fits = |found: &Vec<_>| self.entries.len() + found.len() <= MESSAGES_MAX;
-            match found {
-                Ok(found) if fits(&found) => {
-                    let many = found.len() > 1;
-                    for (at, one) in (0_u32..).zip(found) {
-                        let position = Position { part: at, ..position.clone() };
-                        let content = content(self.settings, record, index, &part, position);
-                        self.message(Content { many, ..content }, record, one);
-                    }
-                }
-                Ok(found) => {
-                    let reason = format!(
-                        "the batch comes to more than {MESSAGES_MAX} messages, with {} in this record",
-                        found.len()
-                    );
-                    self.unusable_part(record, index, &part, reason);
-                }
-                Err(reason) => self.unusable_part(record, index, &part, reason),
-            }
-        }
-    }
-
-    /// Of an aggregate, only the user record that cannot be read is dead: it is a message that has no content.
-    fn unusable_part(&mut self, record: &Record, index: usize, part: &Part, reason: String) {
-        let entry = if matches!(part.raw, RawRecord::Whole(_)) {
-            Entry::record(Unusable::of(record, reason.clone()), index)
-        } else {
-            let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
-            let content = content(self.settings, record, index, part, position);
-            Entry::message(Content { payload: part.data.bytes.clone(), ..content })
-        };
-        self.entries.push(entry.judged(Reason::Unusable, reason));
-    }
-
-    fn message(&mut self, content: Content, record: &Record, found: extract::Extracted) {
-        let settings = self.settings;
-        let position = &content.position;
-        let source_id = format!("{}/{}/{}", record.id, position.sub, position.part);
-        let known = settings.identity.identify(found.value.as_ref(), &found.payload, &source_id);
-        if !known.ids_missing.is_empty() {
-            let missing = known.ids_missing.join(", ");
-            self.report.warn(format!("message {position} lacks its id property {missing}"));
-        }
-        let mut entry = Entry::message(Content {
-            id: known.id,
-            key: known.key,
-            ranks: known.sequence,
-            payload: found.payload,
-            value: found.value,
-            ..content
-        });
-        if let Some(missing) = known.missing {
-            let reason =
-                format!("the message lacks its {} property {:?}", missing.what, missing.property);
-            entry = entry.judged(Reason::Rejected, reason);
-        } else if let (Some(age_max), Some(arrived)) = (settings.age_max, record.arrived) {
-            let age = settings.environment.now().since(arrived);
-            if age > age_max {
-                let reason = format!("it is {age:?} old, at most {age_max:?} is accepted");
-                entry = entry.judged(Reason::Expired, reason);
-            }
-        }
-        self.entries.push(entry);
-    }
-}
-
-fn content(
-    settings: &Settings,
-    record: &Record,
-    index: usize,
-    part: &Part,
-    position: Position,
-) -> Content {
-    Content {
-        consumer: Arc::clone(&settings.name),
-        scope: Arc::clone(&record.scope),
-        position,
-        sequence: record.sequence.clone(),
-        index,
-        item: record.item.clone(),
-        id: None,
-        key: None,
-        partition_key: part.partition_key.clone(),
-        many: false,
-        ranks: Vec::new(),
-        payload: bytes::Bytes::new(),
-        value: None,
-        raw: part.raw.clone(),
-        arrived: record.arrived,
-        receives: record.receives,
     }
 }
 

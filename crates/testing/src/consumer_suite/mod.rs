@@ -7,6 +7,7 @@ pub mod duplicates;
 pub mod events;
 pub mod fakes;
 pub mod kills;
+pub mod reading;
 pub mod state;
 pub mod steps;
 pub mod verdicts;
@@ -29,6 +30,11 @@ macro_rules! consumer_suite {
             kills::a_delivery_of_a_queue_that_ended_as_it_should_is_not_taken_for_killed,
             kills::process_all_gets_messages_one_by_one_after_a_kill,
             kills::a_careful_run_that_ends_at_the_deadline_stays_careful_for_the_rest,
+            reading::a_record_that_kills_its_process_while_it_is_read_is_isolated,
+            reading::a_user_record_that_kills_its_process_while_it_is_read_is_isolated,
+            reading::what_is_read_one_by_one_after_a_kill_is_not_charged,
+            reading::what_was_not_read_in_time_comes_again,
+            reading::a_batch_that_is_read_by_an_extractor_of_ones_own_writes_its_marker_alone,
             state::a_redeploy_with_another_role_extractor_or_version_keeps_finished_work,
             state::bisected_recut_and_parallel_batches_keep_progress,
             state::a_stale_writer_cannot_overwrite_newer_state,
