@@ -23,6 +23,7 @@ macro_rules! consumer_suite {
             duplicates::duplicates_within_a_batch_are_skipped_and_differing_ones_reported,
             duplicates::duplicates_across_batches_are_skipped_within_the_window,
             duplicates::a_message_that_comes_again_itself_is_no_duplicate,
+            duplicates::ids_that_differ_in_the_last_of_many_digits_are_two,
             duplicates::under_the_policy_to_run_all_are_processed_and_differing_ones_reported,
             kills::a_killed_process_counts_and_the_killer_is_isolated_and_dead_lettered,
             kills::a_killer_is_isolated_under_bisecting_too,
