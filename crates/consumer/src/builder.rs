@@ -263,7 +263,8 @@ impl Builder {
         self
     }
 
-    /// Messages that came to their source longer ago than this go to the dead messages untried. Default: none do.
+    /// Messages that came to their source longer ago than this go to the dead messages untried; those that were tried
+    /// before go on. Default: none do.
     pub fn age_max(mut self, age_max: Duration) -> Self {
         let known = self.age_max.take();
         self.once("age_max", known.as_ref().map(|known| known as _), &age_max);

@@ -33,6 +33,12 @@ pub trait Extractor: Send + Sync + 'static {
     /// # Errors
     /// A reason: the record then goes to the dead records.
     fn extract(&self, data: &Data) -> Result<Vec<Extracted>, String>;
+
+    /// Whether it can neither hang nor kill its process, whatever the bytes are. If not, it is watched as a handler is: one
+    /// that does so for a record is found out, and the record put aside. Default: it is watched.
+    fn is_harmless(&self) -> bool {
+        false
+    }
 }
 
 impl<F> Extractor for F
@@ -57,6 +63,10 @@ impl Extractor for Json {
         };
         Ok(vec![Extracted { payload: data.bytes.clone(), value: Some(value) }])
     }
+
+    fn is_harmless(&self) -> bool {
+        true
+    }
 }
 
 /// Each line of a record is one message in JSON; empty lines are none.
@@ -76,6 +86,10 @@ impl Extractor for JsonLines {
         }
         Ok(messages)
     }
+
+    fn is_harmless(&self) -> bool {
+        true
+    }
 }
 
 /// Each record is one message, whatever its bytes are.
@@ -85,6 +99,10 @@ pub struct Raw;
 impl Extractor for Raw {
     fn extract(&self, data: &Data) -> Result<Vec<Extracted>, String> {
         Ok(vec![Extracted { payload: data.bytes.clone(), value: data.value.clone() }])
+    }
+
+    fn is_harmless(&self) -> bool {
+        true
     }
 }
 

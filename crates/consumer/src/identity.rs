@@ -1,9 +1,12 @@
 //! How messages are told apart, grouped and put in order: ids, keys, sequence properties, digests.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+
+use crate::exact;
 
 /// Where a message's id comes from. Two messages with one id are duplicates of each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,15 +55,15 @@ impl Identity {
             Ids::Source => found.id = Some(source_id.to_owned()),
             Ids::Digest => found.id = Some(digest(payload)),
             Ids::Properties(names) => {
-                let (values, missing) = look_up(names, value);
+                let (values, missing) = look_up(names, value, payload);
                 found.ids_missing = missing;
                 found.id = (!values.is_empty()).then(|| canonical(&values));
             }
         }
-        let (keys, keys_missing) = look_up(&self.keys, value);
-        let (sequence, sequence_missing) = look_up(&self.sequence, value);
+        let (keys, keys_missing) = look_up(&self.keys, value, payload);
+        let (sequence, sequence_missing) = look_up(&self.sequence, value, payload);
         found.key = (!self.keys.is_empty()).then(|| canonical(&keys));
-        found.sequence = sequence.into_iter().map(Rank::of).collect();
+        found.sequence = sequence.iter().map(Rank::of).collect();
         let first = |what, missing: Vec<String>| {
             missing.into_iter().next().map(|property| Missing { what, property })
         };
@@ -69,13 +72,24 @@ impl Identity {
     }
 }
 
+/// A property of a message.
+struct Property<'a> {
+    value: &'a Value,
+    /// The same as JSON, with all digits of its numbers.
+    text: String,
+}
+
 /// The values of properties, and the names of those that are missing or null.
-fn look_up<'a>(names: &[String], value: Option<&'a Value>) -> (Vec<&'a Value>, Vec<String>) {
+fn look_up<'a>(
+    names: &[String],
+    value: Option<&'a Value>,
+    payload: &[u8],
+) -> (Vec<Property<'a>>, Vec<String>) {
     let (mut values, mut missing) = (Vec::new(), Vec::new());
     for name in names {
         match value.and_then(|value| property(value, name)) {
             None | Some(Value::Null) => missing.push(name.clone()),
-            Some(found) => values.push(found),
+            Some(value) => values.push(Property { value, text: exact::text(value, name, payload) }),
         }
     }
     (values, missing)
@@ -95,8 +109,9 @@ fn property<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     last.or_else(|| property(inner, rest))
 }
 
-fn canonical(values: &[&Value]) -> String {
-    serde_json::to_string(values).unwrap_or_default()
+fn canonical(values: &[Property<'_>]) -> String {
+    let texts: Vec<&str> = values.iter().map(|property| property.text.as_str()).collect();
+    format!("[{}]", texts.join(","))
 }
 
 /// The hexadecimal SHA-256 of some bytes.
@@ -113,12 +128,9 @@ pub(crate) enum Rank {
 }
 
 impl Rank {
-    fn of(value: &Value) -> Self {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Decimal::parse(&text).map_or(Self::Text(text), Self::Number)
+    fn of(property: &Property<'_>) -> Self {
+        let text = property.value.as_str().unwrap_or(&property.text);
+        Decimal::parse(text).map_or_else(|| Self::Text(text.to_owned()), Self::Number)
     }
 }
 
@@ -148,7 +160,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (mantissa, power) = match text.split_once(['e', 'E']) {
             Some((mantissa, power)) => (mantissa, i64::from(power.parse::<i32>().ok()?)),
             None => (text, 0),
@@ -179,6 +191,13 @@ impl Decimal {
             (false, false) => 1,
         };
         (sign, self.exponent, &self.digits)
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.negative { "-" } else { "" };
+        write!(f, "{sign}0.{}e{}", self.digits, self.exponent)
     }
 }
 
@@ -266,11 +285,31 @@ mod tests {
             json!("2017-01-17T23:59:59.000Z"),
             json!("2017-01-17T23:59:59.001Z"),
         ];
+        let rank = |value: &Value| Rank::of(&Property { value, text: value.to_string() });
         for (at, a) in rising.iter().enumerate() {
             for (other, b) in rising.iter().enumerate() {
-                assert_eq!(Rank::of(a).cmp(&Rank::of(b)), at.cmp(&other), "{a} and {b}");
+                assert_eq!(rank(a).cmp(&rank(b)), at.cmp(&other), "{a} and {b}");
             }
         }
-        assert_eq!(Rank::of(&json!("0010.50")), Rank::of(&json!(10.5)));
+        assert_eq!(rank(&json!("0010.50")), rank(&json!(10.5)));
+    }
+
+    #[test]
+    fn numbers_over_64_bits_name_and_order_messages_by_all_their_digits() {
+        let identity = Identity {
+            ids: Ids::Properties(vec!["n".into()]),
+            keys: vec!["n".into()],
+            sequence: vec!["n".into()],
+        };
+        let identify = |n: &str| {
+            let payload = format!("{{\"n\": {n}}}");
+            let value: Value = serde_json::from_str(&payload).unwrap();
+            identity.identify(Some(&value), payload.as_bytes(), "")
+        };
+        let first = identify("1234567890123456789012345");
+        let second = identify("1234567890123456789012346");
+        assert!(first.id != second.id && first.key != second.key, "{first:?} {second:?}");
+        assert!(first.sequence < second.sequence);
+        assert_eq!(first, identify("1234567890123456789012345.0"));
     }
 }

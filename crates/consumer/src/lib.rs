@@ -93,6 +93,7 @@ mod builder;
 mod check;
 mod consumer;
 mod error;
+mod exact;
 mod extract;
 mod identity;
 pub mod limits;

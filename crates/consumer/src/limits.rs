@@ -34,8 +34,15 @@ pub const TIMEOUT_SHARE_DEFAULT: f64 = 0.8;
 /// The smallest and the largest share: below it nothing gets done, above it nothing can be saved.
 pub const TIMEOUT_SHARE_RANGE: (f64, f64) = (0.05, 0.95);
 
+/// Of the time until handlers are cut off, the share after which no further record is read.
+pub const READ_SHARE: f64 = 0.5;
+
 /// Of the time that is left for saving, the share after which the answer is given whatever hangs.
 pub const FINISH_SHARE: f64 = 0.75;
+
+/// When the parts of that end, as shares of it: the hook before the finish, letters, state, the hook after the batch. Letters
+/// and state have most.
+pub const FINISH_ENDS: [f64; 4] = [0.2, 0.5, 0.9, 1.0];
 
 /// The time that is taken for remaining when there is no deadline: the longest that a Lambda function may run.
 pub const REMAINING_MAX: Duration = Duration::from_secs(15 * 60);

@@ -36,7 +36,8 @@ pub enum Duplicates {
     #[default]
     Run,
     /// They are skipped, within the batch and within this time after the first one was finished. It costs a read and a
-    /// small write for each message. Those whose bytes differ are skipped too, and reported.
+    /// small write for each message. Those whose bytes differ are skipped too, and reported. Each shard is by itself: what
+    /// comes in two shards of a stream, say with two partition keys, is processed in both.
     Skip {
         /// How long ids are remembered.
         window: Duration,

@@ -54,6 +54,19 @@ fn every_source_and_every_harm_comes_up() {
     }
 }
 
+/// Work comes again beside a process that is still at it: nothing is lost, dead or gathered twice by what that writes then.
+#[test]
+fn processes_that_outlive_their_deliveries_undo_nothing() {
+    let mut outlived = 0;
+    for seed in 20_000..20_060 {
+        let trace = run(Settings::of(seed).outliving());
+        outlived += trace.matches("nobody heard of").count();
+    }
+    assert!(outlived > 60, "{outlived}");
+    let settings = Settings::of(20_003).outliving();
+    assert_eq!(run(settings), run(settings));
+}
+
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() {
     for seed in 500..520 {

@@ -11,10 +11,14 @@ use crate::consumer::Consumer;
 use crate::extract::Data;
 use crate::position::{RecordKey, Sequence};
 use crate::report::Report;
+use crate::run::Lost;
 use crate::source::{Record, Scope, SourceKind};
 
 /// Runs a consumer over the partitions of a topic that a group's worker holds. A partition is a shard, an offset a
 /// sequence number; the checkpoint is the lowest offset that is not finished.
+///
+/// The worker's heart beats while a batch is worked on. When it could not for so long that others may have taken over, the
+/// batch is given up: what runs is stopped and not counted, nothing more is begun, and nothing is checkpointed.
 #[derive(Debug, Clone)]
 pub struct LogSource {
     consumer: Consumer,
@@ -25,7 +29,8 @@ pub struct LogSource {
 }
 
 impl LogSource {
-    /// Batches of up to 100 records, each with up to 30 seconds. The topic's name is part of the key of the state.
+    /// Batches of up to 100 records, each with up to 30 seconds. The topic's name is part of the key of the state, as is
+    /// what tells it apart from others of that name.
     #[must_use]
     pub fn new(consumer: Consumer, topic: &str, group: Group) -> Self {
         let (topic, time) = (topic.to_owned(), Duration::from_secs(30));
@@ -75,19 +80,26 @@ impl LogSource {
         if batch.records.is_empty() {
             return Ok(None);
         }
-        let (arn, shard) = (format!("log/{}", self.topic), assignment.partition.to_string());
-        let scope = Arc::new(Scope { kind: SourceKind::Log, arn, shard });
+        // A topic that is made anew under its name counts from 0 again.
+        let shard = format!("{}-{:016x}", assignment.partition, self.group.incarnation());
+        let scope =
+            Arc::new(Scope { kind: SourceKind::Log, arn: format!("log/{}", self.topic), shard });
         let records = batch.records.iter().map(|found| record(&scope, found)).collect();
         let environment = &self.consumer.settings().environment;
         let deadline = environment.now().plus(self.time);
-        let work = self.consumer.handle_records(records, Arc::default(), deadline);
+        let lost = Arc::new(Lost::default());
+        let work = self.consumer.handle_records(records, Arc::clone(&lost), deadline);
         tokio::pin!(work);
-        // The lease is kept alive while handlers run.
-        let answer = loop {
-            tokio::select! {
-                biased;
-                answer = &mut work => break answer,
-                () = environment.clock.sleep(self.group.beat_interval()) => self.group.beat().await?,
+        let answer = tokio::select! {
+            biased;
+            answer = &mut work => answer,
+            () = self.keep(assignment) => {
+                tracing::warn!(partition = assignment.partition, "a partition was lost to others while it was worked on");
+                for record in &batch.records {
+                    lost.add(&record.offset.to_string());
+                }
+                // What is done by now is saved for those who have it.
+                return Ok(Some(work.await.report));
             }
         };
         let lowest = answer.items.first().map(|item| item.parse().unwrap_or(0));
@@ -102,6 +114,38 @@ impl LogSource {
             }
         }
         Ok(Some(answer.report))
+    }
+
+    /// Keeps the lease alive while handlers run. Ends when it cannot be trusted any more: a beat that fails or hangs is none,
+    /// as long as another is in time.
+    async fn keep(&self, assignment: Assignment) {
+        let clock = &self.consumer.settings().environment.clock;
+        let every = self.group.beat_interval();
+        let mut wait = every;
+        while let Some(left) = self.group.trusted() {
+            if !self.group.held().contains(&assignment) {
+                return;
+            }
+            let beat = async {
+                clock.sleep(wait).await;
+                tokio::select! {
+                    biased;
+                    beaten = self.group.beat() => beaten.map_err(|error| error.to_string()),
+                    () = clock.sleep(every / 2) => Err("it took too long".to_owned()),
+                }
+            };
+            wait = tokio::select! {
+                biased;
+                beaten = beat => match beaten {
+                    Ok(()) => every,
+                    Err(error) => {
+                        tracing::warn!(error, "a heartbeat failed");
+                        every / 2
+                    }
+                },
+                () = clock.sleep(left) => every,
+            };
+        }
     }
 
     /// Handles batches until nothing is left in the partitions that this worker holds, or the deadline comes. Others may

@@ -78,7 +78,9 @@ impl QueueSource {
             return Ok(None);
         }
         let arn = format!("queue/{}/{}", self.client.queue(), self.client.id());
-        let scope = Arc::new(Scope { kind: SourceKind::Queue, arn, shard: String::new() });
+        // A queue that is made anew under its name numbers its messages anew.
+        let shard = self.client.incarnation().to_owned();
+        let scope = Arc::new(Scope { kind: SourceKind::Queue, arn, shard });
         let records = deliveries.iter().map(|delivery| record(&scope, delivery)).collect();
         let deadline = clock.now().plus(self.time);
         let lost = Arc::new(Lost::default());
@@ -122,7 +124,8 @@ impl QueueSource {
             return Ok(());
         }
         for settled in self.client.ack_batch(&finished).await? {
-            // The loan ended, and another has the message: its state says that it is done.
+            // The loan ended, and another has the message. Where that was noticed only now, it runs again there: a
+            // finished message whose loss is not known needs no row.
             if let Err(error) = settled {
                 tracing::warn!(%error, "a finished message could not be acknowledged");
             }

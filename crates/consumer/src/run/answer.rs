@@ -180,7 +180,10 @@ impl Batch<'_> {
         }
         let state = self.window_state(&unfinished, &mut report);
         report.took = self.budget.spent();
-        self.hook(self.settings.hooks.after.as_ref(), &mut report, "after the batch").await;
+        if let Some(hook) = &self.settings.hooks.after {
+            let told = self.budget.until_end(self.tell(hook, &report)).await;
+            super::finish::heard(told, &mut report, "after the batch");
+        }
         report.log();
         Answer { items: unfinished.items, waits, state, report }
     }

@@ -12,6 +12,7 @@ use super::call::{Ended, call};
 use super::entry::Entry;
 use super::lost::Lost;
 use super::prepare::prepare;
+use super::read::Reading;
 use crate::message::{Attempt, Message};
 use crate::report::{Report, TaskReport};
 use crate::settings::{Order, Settings};
@@ -36,6 +37,8 @@ pub(super) struct Batch<'a> {
     pub window: Option<Window>,
     /// The window's end is to be tried again, and the whole batch with it.
     pub window_open: bool,
+    /// What the extractor is at.
+    pub reading: Reading,
     /// What went wrong while handlers ran, and whether it stays until somebody corrects the set-up.
     noted: Mutex<Vec<(String, bool)>>,
 }
@@ -58,8 +61,7 @@ pub(crate) async fn run(
         report.source.clone_from(&scope.arn);
         report.shard.clone_from(&scope.shard);
     }
-    let entries = prepare(settings, records, only, &mut report).entries;
-    report.messages = entries.iter().filter(|entry| entry.content().is_some()).count();
+    let entries = prepare(settings, records, only, &mut report);
     let mut batch = Batch {
         settings,
         budget,
@@ -72,15 +74,19 @@ pub(crate) async fn run(
         lost,
         window,
         window_open: false,
+        reading: Reading::none(),
         noted: Mutex::default(),
     };
+    if settings.extractor.is_harmless() {
+        batch.read_at_once(&mut report);
+    }
     if batch.entries.is_empty() {
         // The end of a window, of which nothing more has come.
         batch.gather(&mut report).await;
         batch.bury(&mut report).await;
         batch.finish_unrun().await;
     } else if batch.begin_all(&mut report).await {
-        report.cut_off = batch.budget.clone().until_cut(batch.work()).await.is_none();
+        report.cut_off |= batch.budget.clone().until_cut(batch.work()).await.is_none();
         batch.freeze();
         batch.add_counts(&mut report);
         batch.gather(&mut report).await;
@@ -103,11 +109,14 @@ impl<'a> Batch<'a> {
             }
             None => {
                 report.cut_off = true;
-                self.note("the state did not answer in time".into(), false);
+                if self.stop_reading(report) {
+                    self.finish_unrun().await;
+                }
                 return false;
             }
         }
-        let Some(hook) = &self.settings.hooks.before else {
+        let Some(hook) = self.settings.hooks.before.as_ref().filter(|_| !self.entries.is_empty())
+        else {
             return true;
         };
         let messages = self.unsettled();

@@ -1,11 +1,12 @@
-//! How the time until the deadline is divided: work, letters, state, and a rest for the answer.
+//! How the time until the deadline is divided: work, a hook, letters, state, another hook, and a rest for the answer. What is
+//! not used goes to those behind it, and none can use up another's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use millpond_store::{Clock, Environment, Monotonic, Timestamp};
 
-use crate::limits::{FINISH_SHARE, REMAINING_MAX};
+use crate::limits::{FINISH_ENDS, FINISH_SHARE, READ_SHARE, REMAINING_MAX};
 use crate::message::Time;
 
 /// When what must end.
@@ -15,10 +16,14 @@ pub(super) struct Budget {
     start: Monotonic,
     /// Handlers are cut off.
     cut: Duration,
+    /// The hook before the finish is not waited for any longer.
+    hook: Duration,
     /// Letters are not waited for any longer.
     letters: Duration,
-    /// Nothing is waited for any longer.
+    /// The state is not waited for any longer.
     finish: Duration,
+    /// Nothing is waited for any longer.
+    end: Duration,
 }
 
 impl Budget {
@@ -28,7 +33,8 @@ impl Budget {
         let cut = total.mul_f64(share);
         let window = (total - cut.min(total)).mul_f64(FINISH_SHARE);
         let start = clock.monotonic();
-        Self { clock, start, cut, letters: cut + window / 2, finish: cut + window }
+        let [hook, letters, finish, end] = FINISH_ENDS.map(|end| cut + window.mul_f64(end));
+        Self { clock, start, cut, hook, letters, finish, end }
     }
 
     pub fn time(&self) -> Time {
@@ -37,6 +43,11 @@ impl Budget {
 
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Whether more may be read, so that time is left for what was.
+    pub fn may_read(&self) -> bool {
+        self.spent() < self.cut.mul_f64(READ_SHARE)
     }
 
     /// How long it took so far.
@@ -49,12 +60,22 @@ impl Budget {
         self.until(self.cut, work).await
     }
 
+    /// Does work, but no longer than the hook before the finish is waited for.
+    pub async fn until_hook<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.until(self.hook, work).await
+    }
+
     /// Does work, but no longer than letters are waited for.
     pub async fn until_letters<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.until(self.letters, work).await
     }
 
     /// Does work, but no longer than anything is waited for.
+    pub async fn until_end<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.until(self.end, work).await
+    }
+
+    /// Does work, but no longer than the state is waited for.
     pub async fn until_finish<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.until(self.finish, work).await
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use millpond_store::Timestamp;
 
+use super::prepare::Unread;
 use crate::message::{Attempt, Content};
 use crate::settings::Settings;
 use crate::sink::Reason;
@@ -13,6 +14,8 @@ use crate::state::{MessageState, Status, Stored, TaskState};
 /// What an entry is.
 #[derive(Debug)]
 pub(super) enum Subject {
+    /// Bytes that may be messages.
+    Unread(Arc<Unread>),
     Message(Arc<Content>),
     Record(Box<Unusable>),
 }
@@ -28,11 +31,17 @@ pub(super) struct Entry {
 /// How far an entry has come.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
+    /// The extractor has not come to it: nobody knows how many messages it is, and so it is not finished.
+    pub unread: bool,
+    /// What is stored of it was asked for and judged.
+    pub known: bool,
     /// What was stored before.
     pub base: Option<Stored>,
     pub state: MessageState,
     /// A verdict that comes from no task.
     pub verdict: Option<(Reason, String)>,
+    /// It is from before the state was known, and gives way where that says how the message ended.
+    pub provisional: bool,
     /// The call that is under way.
     pub running: Option<Arc<Attempt>>,
     /// Its turn came in this delivery.
@@ -55,37 +64,45 @@ pub(super) struct Progress {
 }
 
 impl Entry {
-    pub fn message(content: Content) -> Self {
-        let index = content.index;
-        Self { subject: Subject::Message(Arc::new(content)), index, progress: Mutex::default() }
+    pub fn of(subject: Subject, index: usize, progress: Progress) -> Self {
+        Self { subject, index, progress: Mutex::new(progress) }
+    }
+
+    pub fn unread(unread: Unread, index: usize) -> Self {
+        let progress = Progress { unread: true, ..Progress::default() };
+        Self::of(Subject::Unread(Arc::new(unread)), index, progress)
     }
 
     pub fn record(unusable: Unusable, index: usize) -> Self {
         let verdict = Some((Reason::Unusable, unusable.reason.clone()));
-        let progress = Mutex::new(Progress { verdict, ..Progress::default() });
-        Self { subject: Subject::Record(Box::new(unusable)), index, progress }
+        let progress = Progress { verdict, ..Progress::default() };
+        Self::of(Subject::Record(Box::new(unusable)), index, progress)
     }
 
     /// The end of a window, of which nothing is decided yet.
     pub fn window(unusable: Unusable, index: usize) -> Self {
-        let progress = Mutex::default();
-        Self { subject: Subject::Record(Box::new(unusable)), index, progress }
+        Self::of(Subject::Record(Box::new(unusable)), index, Progress::default())
     }
 
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn into_progress(self) -> Progress {
+        self.progress.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn content(&self) -> Option<&Arc<Content>> {
         match &self.subject {
             Subject::Message(content) => Some(content),
-            Subject::Record(_) => None,
+            Subject::Unread(_) | Subject::Record(_) => None,
         }
     }
 
     /// What a partial response calls it; nothing when the record does not say.
     pub fn item(&self) -> Option<&str> {
         match &self.subject {
+            Subject::Unread(unread) => Some(&unread.record.item),
             Subject::Message(content) => Some(&content.item),
             Subject::Record(record) => record.item.as_deref(),
         }
@@ -93,6 +110,7 @@ impl Entry {
 
     pub fn receives(&self) -> Option<u32> {
         match &self.subject {
+            Subject::Unread(unread) => unread.record.receives,
             Subject::Message(content) => content.receives,
             Subject::Record(record) => record.receives,
         }
@@ -102,6 +120,10 @@ impl Entry {
 impl Progress {
     /// Why it is dead, once that is certain: at once when a handler rejects it, otherwise when no task is left to run.
     pub fn dead(&self, settings: &Settings) -> Option<(Reason, String)> {
+        if self.unread { None } else { self.dead_as_stored(settings) }
+    }
+
+    fn dead_as_stored(&self, settings: &Settings) -> Option<(Reason, String)> {
         if self.verdict.is_some() {
             return self.verdict.clone();
         }
@@ -130,19 +152,35 @@ impl Progress {
 
     /// Whether nothing is left to do for it, letters included.
     pub fn is_finished(&self, settings: &Settings) -> bool {
+        !self.unread && self.is_finished_as_stored(settings)
+    }
+
+    fn is_finished_as_stored(&self, settings: &Settings) -> bool {
         if self.duplicate || self.buried || self.state.dead.is_some() {
             return true;
         }
-        match self.dead(settings) {
+        match self.dead_as_stored(settings) {
             Some(_) => false,
             None => !self.outstanding(settings),
         }
+    }
+
+    /// Whether the extractor is to be watched closely: an earlier delivery was killed, and it may have been by this.
+    pub fn is_dangerous_to_read(&self, settings: &Settings) -> bool {
+        let settled =
+            self.is_finished_as_stored(settings) || self.dead_as_stored(settings).is_some();
+        self.unread && (self.suspect || self.state.kills > 0) && !settled
     }
 
     /// Whether all tasks are done for it, in this delivery or an earlier one.
     pub fn is_done(&self, settings: &Settings) -> bool {
         let put_aside = self.duplicate || self.buried || self.state.dead.is_some();
         !put_aside && self.dead(settings).is_none() && !self.outstanding(settings)
+    }
+
+    /// Whether a task was tried for it, in vain or not.
+    pub fn was_tried(&self) -> bool {
+        self.state.tasks.values().any(|task| *task != TaskState::default())
     }
 
     /// Whether no handler is to be called for it any more.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::answer::Unfinished;
 use super::batch::Batch;
-use super::call::call;
+use super::call::{Ended, call};
 use super::entry::Entry;
 use super::load::place;
 use crate::identity::digest;
@@ -20,7 +20,10 @@ use crate::task::Afterwards;
 impl Batch<'_> {
     /// Sends letters and saves state, as long as there is time.
     pub(super) async fn finish(&mut self, report: &mut Report) {
-        self.hook(self.settings.hooks.before_finish.as_ref(), report, "before the finish").await;
+        if let Some(hook) = &self.settings.hooks.before_finish {
+            let told = self.budget.until_hook(self.tell(hook, report)).await;
+            heard(told, report, "before the finish");
+        }
         self.bury(report).await;
         let budget = self.budget.clone();
         if budget.until_finish(self.save_all()).await.is_none() {
@@ -36,19 +39,11 @@ impl Batch<'_> {
         }
     }
 
-    /// Runs a hook that is only told; whatever it does, the batch goes on.
-    pub(super) async fn hook(&self, hook: Option<&Afterwards>, report: &mut Report, when: &str) {
-        let Some(hook) = hook else { return };
+    /// Runs a hook that is only told.
+    pub(super) async fn tell(&self, hook: &Afterwards, report: &Report) -> Ended<()> {
         let (hook, told) = (Arc::clone(hook), report.clone());
-        let clock = Arc::clone(&self.settings.environment.clock);
-        let work = call(clock.as_ref(), async move { hook(told).await });
-        match self.budget.until_letters(work).await {
-            Some((super::call::Ended::Returned(()), _)) => {}
-            Some((super::call::Ended::Panicked(error), _)) => {
-                report.warn(format!("the hook {when} failed: {error}"));
-            }
-            None => report.warn(format!("the hook {when} did not end in time")),
-        }
+        let clock = self.settings.environment.clock.as_ref();
+        call(clock, async move { hook(told).await }).await.0
     }
 
     async fn save_all(&mut self) {
@@ -102,7 +97,7 @@ impl Batch<'_> {
             Some(_) => changed,
             // Who has it now must know.
             None if finished => unfinished.comes_again(at) || self.lost.has_entry(entry),
-            None => progress.state != crate::state::MessageState::default(),
+            None => !progress.state.is_empty(),
         };
         (worth || progress.unsure).then(|| (progress.base.clone(), progress.state.clone()))
     }
@@ -152,5 +147,14 @@ impl Batch<'_> {
             self.settings.state.close(&address, marker, left).await?;
         }
         Ok(())
+    }
+}
+
+/// Takes down what became of a hook that is only told: whatever it does, the batch goes on.
+pub(super) fn heard(told: Option<Ended<()>>, report: &mut Report, when: &str) {
+    match told {
+        Some(Ended::Returned(())) => {}
+        Some(Ended::Panicked(error)) => report.warn(format!("the hook {when} failed: {error}")),
+        None => report.warn(format!("the hook {when} did not end in time")),
     }
 }

@@ -96,6 +96,12 @@ impl Batch<'_> {
         let history = entry.progress().state.tasks.clone();
         let tasks = history.iter().map(|(name, task)| (name.clone(), task.into())).collect();
         let letter = match &entry.subject {
+            // Nothing is dead before it is read, or given up for that.
+            Subject::Unread(unread) => {
+                let id = digest(&unread.record.raw);
+                let raw = Some(Body::of(&unread.record.raw));
+                DeadLetter { raw, ..DeadLetter::new(Kind::Record, reason, detail, id) }
+            }
             Subject::Message(content) => {
                 let kind = if reason == Reason::Unusable { Kind::Record } else { Kind::Message };
                 DeadLetter {

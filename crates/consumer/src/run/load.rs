@@ -4,31 +4,40 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::batch::Batch;
-use super::entry::{Entry, Progress};
+use super::entry::{Entry, Progress, Subject};
+use super::read::READ;
 use crate::identity::digest;
 use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::settings::{Duplicates, Settings};
+use crate::sink::Reason;
 use crate::source::Scope;
-use crate::state::{Address, Known, Marker, Span, StateError, Status, Stored};
+use crate::state::{Address, Known, Marker, MessageState, Span, StateError, Status, Stored};
 
 impl Batch<'_> {
-    /// Reads the state of all messages, and notes that the batch begins.
+    /// Notes that the batch begins, reads the state of all messages, and on the way the messages themselves.
     pub(super) async fn load(&mut self, report: &mut Report) -> Result<(), StateError> {
         for (scope, entries) in self.scopes() {
-            let address = self.address(&scope);
-            if scope.kind.is_stream() {
-                let marker = self.open(&address, &entries).await?;
-                let suspect = marker.as_ref().is_some_and(|marker| marker.suspect);
-                for entry in self.pick(&entries) {
-                    entry.progress().suspect = suspect;
-                }
-                self.markers.extend(marker.map(|marker| (address.clone(), marker)));
+            if !scope.kind.is_stream() {
+                continue;
             }
-            self.load_rows(&address, &entries).await?;
+            let address = self.address(&scope);
+            let marker = self.open(&address, &entries).await?;
+            let suspect = marker.as_ref().is_some_and(|marker| marker.suspect);
+            for entry in self.pick(&entries) {
+                entry.progress().suspect = suspect;
+            }
+            self.markers.extend(marker.map(|marker| (address, marker)));
         }
+        self.load_rows(report).await?;
+        self.read(report).await;
+        // Bytes may come to several messages, each with its row.
+        self.load_rows(report).await?;
         for entry in &self.entries {
-            recover(self.settings, entry, report);
+            self.reconsider(entry);
+            let mut progress = entry.progress();
+            progress.finished_before =
+                progress.base.is_some() && progress.is_finished(self.settings);
         }
         self.skip_duplicates(report).await?;
         self.careful = self.entries.iter().any(|entry| {
@@ -52,12 +61,27 @@ impl Batch<'_> {
         }
     }
 
-    async fn load_rows(&self, address: &Address, entries: &[usize]) -> Result<(), StateError> {
+    /// Takes over and judges what is stored, where that was not done yet.
+    async fn load_rows(&self, report: &mut Report) -> Result<(), StateError> {
+        for (scope, entries) in self.scopes() {
+            self.load_some(&self.address(&scope), &entries).await?;
+        }
+        for entry in &self.entries {
+            let known = std::mem::replace(&mut entry.progress().known, true);
+            if !known {
+                recover(self.settings, entry, report);
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_some(&self, address: &Address, entries: &[usize]) -> Result<(), StateError> {
         // What a queue delivers for the first time has no state.
-        let known = |entry: &&Entry| entry.receives().is_none_or(|receives| receives > 1);
+        let stored = |entry: &&Entry| entry.receives().is_none_or(|receives| receives > 1);
         let asked: Vec<(&Entry, Position)> = self
             .pick(entries)
-            .filter(known)
+            .filter(|entry| !entry.progress().known)
+            .filter(stored)
             .filter_map(|entry| place(entry).map(|(_, position)| (entry, position)))
             .collect();
         if asked.is_empty() {
@@ -69,6 +93,31 @@ impl Batch<'_> {
             adopt(entry, row);
         }
         Ok(())
+    }
+
+    /// Drops a verdict that was given before the state was known, where that says how the message ended: what is done is
+    /// not dead for growing old, nor for a key or an extractor that was set later. What was tried does not expire.
+    fn reconsider(&self, entry: &Entry) {
+        let mut progress = entry.progress();
+        if !progress.provisional {
+            return;
+        }
+        let refused = matches!(progress.verdict, Some((Reason::Unusable, _)));
+        if refused && progress.state.many {
+            // The row is that of one message of several, and nobody knows what became of the others.
+            progress.state.dead = progress.state.dead.filter(|dead| *dead == Reason::Unusable);
+            return;
+        }
+        // What cannot be read cannot be gathered.
+        if refused && self.window.is_some() && self.settings.windows.fold.is_some() {
+            return;
+        }
+        let verdict = progress.verdict.take();
+        let expired = matches!(verdict, Some((Reason::Expired, _)));
+        let decided = progress.is_settled(self.settings) || (expired && progress.was_tried());
+        if !decided {
+            progress.verdict = verdict;
+        }
     }
 
     /// Skips messages that have the id of another, as the policy says; differences are reported under any policy.
@@ -135,10 +184,9 @@ fn differs(id: &str, position: &Position, original: &Position) -> String {
 /// Where an entry's state is kept; nowhere when its record does not say what it is.
 pub(super) fn place(entry: &Entry) -> Option<(Arc<Scope>, Position)> {
     match &entry.subject {
-        super::entry::Subject::Message(content) => {
-            Some((Arc::clone(&content.scope), content.position.clone()))
-        }
-        super::entry::Subject::Record(record) => {
+        Subject::Unread(unread) => Some((Arc::clone(&unread.record.scope), unread.position())),
+        Subject::Message(content) => Some((Arc::clone(&content.scope), content.position.clone())),
+        Subject::Record(record) => {
             let key: RecordKey = record.key.clone()?;
             Some((record.scope.clone()?, Position::of(key)))
         }
@@ -149,7 +197,8 @@ pub(super) fn place(entry: &Entry) -> Option<(Arc<Scope>, Position)> {
 fn adopt(entry: &Entry, row: Option<Stored>) {
     let mut progress = entry.progress();
     if let Some(row) = &row {
-        progress.state = row.state.clone();
+        let many = progress.state.many || row.state.many;
+        progress.state = MessageState { many, ..row.state.clone() };
     }
     progress.base = row;
     if let Some(receives) = entry.receives() {
@@ -177,7 +226,7 @@ fn recover(settings: &Settings, entry: &Entry, report: &mut Report) {
             counts.exhausted += 1;
         }
     }
-    let known = |name: &str| settings.tasks.iter().any(|task| *task.name == *name);
+    let known = |name: &str| name == READ || settings.tasks.iter().any(|task| *task.name == *name);
     for (name, task) in &mut progress.state.tasks {
         if task.status != Status::Pending {
             continue;
@@ -195,7 +244,6 @@ fn recover(settings: &Settings, entry: &Entry, report: &mut Report) {
             report.tasks.entry(name.clone()).or_default().exhausted += 1;
         }
     }
-    progress.finished_before = progress.base.is_some() && progress.is_finished(settings);
 }
 
 fn rename(settings: &Settings, progress: &mut Progress) {

@@ -1,4 +1,4 @@
-//! From records to entries: aggregates, extraction, identification, age.
+//! From records to what an extractor is given: records that were delivered twice, aggregates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,27 +6,31 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::entry::Entry;
-use crate::extract::{self, Data};
+use crate::extract::Data;
 use crate::identity::digest;
-use crate::limits::MESSAGES_MAX;
-use crate::message::{Content, RawRecord};
+use crate::message::RawRecord;
 use crate::position::{Position, RecordKey};
 use crate::report::Report;
 use crate::settings::Settings;
-use crate::sink::Reason;
 use crate::source::{Aggregate, Only, Record, Scope, SourceKind, Unusable, UserRecord};
 
-/// What records come to.
-pub(super) struct Prepared {
-    pub entries: Vec<Entry>,
+/// Bytes that are not read yet: of a record, or of one user record of it.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub record: Arc<Record>,
+    pub sub: u32,
+    pub partition_key: Option<String>,
+    pub data: Data,
+    pub raw: RawRecord,
+    /// The one message in it that is meant; all of them when it does not say.
+    pub part: Option<u32>,
 }
 
-/// One part of a record: the record itself, or one user record of it.
-struct Part {
-    sub: u32,
-    partition_key: Option<String>,
-    data: Data,
-    raw: RawRecord,
+impl Unread {
+    /// Where the first message in it stands.
+    pub fn position(&self) -> Position {
+        Position { record: self.record.key.clone(), sub: self.sub, part: 0 }
+    }
 }
 
 pub(super) fn prepare(
@@ -34,16 +38,16 @@ pub(super) fn prepare(
     records: Vec<Result<Record, Box<Unusable>>>,
     only: Option<Only>,
     report: &mut Report,
-) -> Prepared {
+) -> Vec<Entry> {
     let mut preparing =
         Preparing { settings, only, report, entries: Vec::new(), seen: HashMap::new() };
     for (index, record) in records.into_iter().enumerate() {
         match record {
-            Ok(record) => preparing.record(&record, index),
+            Ok(record) => preparing.record(Arc::new(record), index),
             Err(unusable) => preparing.entries.push(Entry::record(*unusable, index)),
         }
     }
-    Prepared { entries: preparing.entries }
+    preparing.entries
 }
 
 struct Preparing<'a> {
@@ -56,10 +60,10 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    fn record(&mut self, record: &Record, index: usize) {
+    fn record(&mut self, record: Arc<Record>, index: usize) {
         let kind = record.scope.kind;
         if self.settings.sources.as_ref().is_some_and(|kinds| !kinds.contains(&kind)) {
-            self.unusable(record, index, format!("this consumer does not take records of {kind}"));
+            self.unusable(&record, index, format!("this consumer does not take records of {kind}"));
             return;
         }
         let sum = digest(&record.data.bytes);
@@ -74,9 +78,11 @@ impl Preparing<'_> {
             return;
         }
         self.seen.insert(place, sum);
-        match self.parts(record) {
-            Ok(parts) => self.extract(record, index, parts),
-            Err(reason) => self.unusable(record, index, reason),
+        match self.parts(&record) {
+            Ok(parts) => {
+                self.entries.extend(parts.into_iter().map(|part| Entry::unread(part, index)));
+            }
+            Err(reason) => self.unusable(&record, index, reason),
         }
     }
 
@@ -85,24 +91,28 @@ impl Preparing<'_> {
     }
 
     /// The user records of an aggregate, or the record itself.
-    fn parts(&mut self, record: &Record) -> Result<Vec<Part>, String> {
+    fn parts(&mut self, record: &Arc<Record>) -> Result<Vec<Unread>, String> {
         let whole = || {
-            vec![Part {
+            vec![Unread {
+                record: Arc::clone(record),
                 sub: 0,
                 partition_key: record.partition_key.clone(),
                 data: record.data.clone(),
                 raw: RawRecord::Whole(record.raw.clone()),
+                part: self.only.and_then(|only| only.part),
             }]
         };
         if record.scope.kind != SourceKind::Kinesis {
             return Ok(whole());
         }
         if let Some(only) = self.only {
-            return Ok(vec![Part {
+            return Ok(vec![Unread {
+                record: Arc::clone(record),
                 sub: only.sub,
                 partition_key: record.partition_key.clone(),
                 raw: RawRecord::User(Arc::new(template(record)), record.data.bytes.clone()),
                 data: record.data.clone(),
+                part: only.part,
             }]);
         }
         let users =
@@ -118,116 +128,16 @@ impl Preparing<'_> {
                 self.report.elsewhere += 1;
                 continue;
             }
-            parts.push(Part {
+            parts.push(Unread {
+                record: Arc::clone(record),
                 sub,
                 partition_key: Some(partition_key),
                 raw: RawRecord::User(Arc::clone(&template), data.clone()),
                 data: Data { bytes: data, value: None },
+                part: None,
             });
         }
         Ok(parts)
-    }
-
-    fn extract(&mut self, record: &Record, index: usize, parts: Vec<Part>) {
-        for part in parts {
-            let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
-            let found = extract::run(self.settings.extractor.as_ref(), &part.data);
-            let fits = |found: &Vec<_>| self.entries.len() + found.len() <= MESSAGES_MAX;
-            match found {
-                Ok(found) if fits(&found) => {
-                    let part_meant = self.only.and_then(|only| only.part);
-                    let is_meant = |at: u32| part_meant.is_none_or(|meant| meant == at);
-                    for (at, one) in (0_u32..).zip(found).filter(|(at, _)| is_meant(*at)) {
-                        let position = Position { part: at, ..position.clone() };
-                        self.message(record, index, &part, position, one);
-                    }
-                }
-                Ok(found) => {
-                    let reason = format!(
-                        "the batch comes to more than {MESSAGES_MAX} messages, with {} in this record",
-                        found.len()
-                    );
-                    self.unusable_part(record, index, &part, reason);
-                }
-                Err(reason) => self.unusable_part(record, index, &part, reason),
-            }
-        }
-    }
-
-    /// Of an aggregate, only the user record that cannot be read is dead: it is a message that has no content.
-    fn unusable_part(&mut self, record: &Record, index: usize, part: &Part, reason: String) {
-        if matches!(part.raw, RawRecord::Whole(_)) {
-            self.unusable(record, index, reason);
-            return;
-        }
-        let position = Position { record: record.key.clone(), sub: part.sub, part: 0 };
-        let content = content(self.settings, record, index, part, position);
-        let entry = Entry::message(Content { payload: part.data.bytes.clone(), ..content });
-        entry.progress().verdict = Some((Reason::Unusable, reason));
-        self.entries.push(entry);
-    }
-
-    fn message(
-        &mut self,
-        record: &Record,
-        index: usize,
-        part: &Part,
-        position: Position,
-        found: extract::Extracted,
-    ) {
-        let settings = self.settings;
-        let source_id = format!("{}/{}/{}", record.id, position.sub, position.part);
-        let known = settings.identity.identify(found.value.as_ref(), &found.payload, &source_id);
-        if !known.ids_missing.is_empty() {
-            let missing = known.ids_missing.join(", ");
-            self.report.warn(format!("message {position} lacks its id property {missing}"));
-        }
-        let entry = Entry::message(Content {
-            id: known.id,
-            key: known.key,
-            ranks: known.sequence,
-            payload: found.payload,
-            value: found.value,
-            ..content(settings, record, index, part, position)
-        });
-        if let Some(missing) = known.missing {
-            let reason =
-                format!("the message lacks its {} property {:?}", missing.what, missing.property);
-            entry.progress().verdict = Some((Reason::Rejected, reason));
-        } else if let (Some(age_max), Some(arrived)) = (settings.age_max, record.arrived) {
-            let age = settings.environment.now().since(arrived);
-            if age > age_max {
-                let reason = format!("it is {age:?} old, at most {age_max:?} is accepted");
-                entry.progress().verdict = Some((Reason::Expired, reason));
-            }
-        }
-        self.entries.push(entry);
-    }
-}
-
-fn content(
-    settings: &Settings,
-    record: &Record,
-    index: usize,
-    part: &Part,
-    position: Position,
-) -> Content {
-    Content {
-        consumer: Arc::clone(&settings.name),
-        scope: Arc::clone(&record.scope),
-        position,
-        sequence: record.sequence.clone(),
-        index,
-        item: record.item.clone(),
-        id: None,
-        key: None,
-        partition_key: part.partition_key.clone(),
-        ranks: Vec::new(),
-        payload: bytes::Bytes::new(),
-        value: None,
-        raw: part.raw.clone(),
-        arrived: record.arrived,
-        receives: record.receives,
     }
 }
 

@@ -103,6 +103,7 @@ fn new_steps(entry: &Entry) -> Option<Change> {
     let base = progress.base.clone();
     let mut now = base.as_ref().map(|base| base.state.clone()).unwrap_or_default();
     let steps = attempt.heard().steps;
+    now.many = progress.state.many;
     let task = now.tasks.entry(attempt.task.to_string()).or_default();
     if steps.is_subset(&task.steps) {
         return None;

@@ -64,7 +64,8 @@ pub struct Scope {
     /// The source's full ARN: streams of the same name in two accounts are two. For Millpond's own, `queue/NAME/CLIENT` or
     /// `log/TOPIC`.
     pub arn: String,
-    /// The shard; empty where the source has none or does not tell.
+    /// The shard; empty where the source has none or does not tell. For Millpond's own, what tells a queue or topic apart
+    /// from others of its name, and before that a topic's partition.
     pub shard: String,
 }
 

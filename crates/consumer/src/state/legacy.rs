@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::message::{MessageState, Status, TaskState};
-use super::{Address, Change, State, StateError};
+use super::{Address, Change, State, StateError, Stored};
 use crate::limits::{ATTEMPTS_MAX, SHARD_BYTES_MAX, STEPS_MAX, TASK_BYTES_MAX, TASKS_MAX};
 use crate::outcome::cut;
 use crate::position::{Position, RecordKey, Sequence};
@@ -97,7 +97,7 @@ impl LegacyBatch {
     }
 
     /// Writes the state of all messages for a consumer of the stream with this ARN. State that is there already is not
-    /// undone. Returns how many were written.
+    /// undone, and what it counts is not counted again. Returns how many were written.
     ///
     /// # Errors
     /// When something could not be written: import again.
@@ -107,21 +107,39 @@ impl LegacyBatch {
         consumer: &str,
         arn: &str,
     ) -> Result<usize, StateError> {
-        let mut shards: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
-        for LegacyMessage { shard, position, state } in &self.messages {
-            let change = Change { position: position.clone(), base: None, now: state.clone() };
-            shards.entry(shard).or_default().push(change);
+        let mut shards: BTreeMap<&str, Vec<&LegacyMessage>> = BTreeMap::new();
+        for message in &self.messages {
+            shards.entry(&message.shard).or_default().push(message);
         }
         let mut written = 0;
-        for (shard, changes) in shards {
+        for (shard, messages) in shards {
             let scope = Scope { kind: self.kind, arn: arn.to_owned(), shard: shard.to_owned() };
             let address = Address { consumer: consumer.into(), scope: Arc::new(scope) };
-            for saved in state.save(&address, changes).await {
+            let positions: Vec<_> = messages.iter().map(|one| one.position.clone()).collect();
+            let known = state.load(&address, &positions).await?;
+            let changes =
+                messages.into_iter().zip(known).filter_map(|(one, known)| one.onto(known));
+            for saved in state.save(&address, changes.collect()).await {
                 saved?;
                 written += 1;
             }
         }
         Ok(written)
+    }
+}
+
+impl LegacyMessage {
+    /// What is to be written over what is known already; nothing when that says all of it.
+    fn onto(&self, known: Option<Stored>) -> Option<Change> {
+        let (position, state) = (self.position.clone(), &self.state);
+        let Some(known) = known else {
+            return Some(Change { position, base: None, now: state.clone() });
+        };
+        // Started from what is known, so that only attempts beyond those add to it.
+        let (running, lost) = (known.state.running.clone(), known.state.lost);
+        let merged = MessageState::merge(&known.state, &known.state, state);
+        let now = MessageState { running, lost, ..merged };
+        (now != known.state).then_some(Change { position, base: Some(known), now })
     }
 }
 

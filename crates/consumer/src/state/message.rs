@@ -71,6 +71,8 @@ pub struct MessageState {
     pub dead: Option<Reason>,
     /// The last delivery that ended as it should, where the source counts deliveries.
     pub seen: u32,
+    /// The extractor found other messages beside it in the same bytes: its end is not theirs.
+    pub many: bool,
 }
 
 impl MessageState {
@@ -98,7 +100,13 @@ impl MessageState {
         merged.kills = current.kills.max(now.kills);
         merged.dead = current.dead.or(now.dead);
         merged.seen = current.seen.max(now.seen);
+        merged.many = current.many || now.many;
         merged
+    }
+
+    /// Whether it says nothing that is worth a row.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self { many: self.many, ..Self::default() }
     }
 }
 

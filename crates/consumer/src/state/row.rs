@@ -10,6 +10,7 @@
 //! | `kills` | number | how often it is known to have killed its process |
 //! | `dead` | text | why the message is with the dead letters |
 //! | `seen` | number | the last delivery that ended as it should (queues) |
+//! | `many` | number | 1: the extractor found other messages in the same bytes |
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,10 @@ pub(super) fn encode(state: &MessageState, now: Timestamp) -> Attributes {
     if let Some(running) = &state.running {
         attributes.set("run", running.as_str());
     }
-    if state.lost {
-        attributes.set("lost", 1);
+    for (name, is_so) in [("lost", state.lost), ("many", state.many)] {
+        if is_so {
+            attributes.set(name, 1);
+        }
     }
     if let Some(reason) = state.dead {
         attributes.set("dead", reason.name());
@@ -69,8 +72,8 @@ pub(super) fn decode(attributes: &Attributes) -> Result<MessageState, String> {
         Some(_) => Err(format!("{name:?} is not a number")),
     };
     let (kills, seen) = (number("kills")?, number("seen")?);
-    let (running, lost) = (text("run")?, attributes.get("lost").is_some());
-    Ok(MessageState { tasks, running, lost, kills, dead, seen })
+    let (lost, many) = (attributes.get("lost").is_some(), attributes.get("many").is_some());
+    Ok(MessageState { tasks, running: text("run")?, lost, kills, dead, seen, many })
 }
 
 #[cfg(test)]
@@ -98,14 +101,15 @@ mod tests {
         );
         let tasks = proptest::collection::btree_map(".{1,12}", task, 0..4);
         let dead = (0..6_usize).prop_map(|at| Reason::ALL.get(at).copied());
-        (tasks, proptest::option::of("[a-z]{1,9}"), any::<bool>(), dead, any::<[u32; 2]>())
-            .prop_map(|(tasks, running, lost, dead, [kills, seen])| MessageState {
+        (tasks, proptest::option::of("[a-z]{1,9}"), any::<[bool; 2]>(), dead, any::<[u32; 2]>())
+            .prop_map(|(tasks, running, [lost, many], dead, [kills, seen])| MessageState {
                 tasks,
                 running,
                 lost,
                 kills,
                 dead,
                 seen,
+                many,
             })
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use millpond_consumer::{Consumer, Message, Order, Outcome, StoreState, Window};
+use millpond_consumer::{
+    Consumer, Data, Extractor as _, Json, Message, Order, Outcome, StoreState, Window,
+};
 use serde_json::Value;
 
 use crate::support::events::{one_key, stream, windowed};
@@ -172,6 +174,45 @@ async fn the_response_comes_before_the_deadline_when_hooks_hang() {
     assert!(report.is_complete());
 }
 
+/// A hook that hangs keeps neither letters nor state from being sent and saved, nor the hook after it from being called; and a
+/// sink that hangs neither.
+#[tokio::test]
+async fn what_hangs_at_the_end_takes_nobody_elses_time() {
+    for sink_hangs in [false, true] {
+        let world = World::new();
+        let sink = MoodySink::default();
+        let after = Arc::new(AtomicUsize::new(0));
+        let told = Arc::clone(&after);
+        if sink_hangs {
+            sink.mood.set(Mood::Hangs);
+        }
+        let plan = |message: &Message| match is(message, 2) {
+            true => Outcome::reject("bad"),
+            // It hangs too, so that no time of the work is left.
+            false => Outcome::retry("no"),
+        };
+        let handler = world.calls.handler("index", plan);
+        let consumer = Consumer::builder("orders")
+            .environment(&world.environment)
+            .state(world.state())
+            .dead_letters(sink.clone())
+            .one("index", handler)
+            .one("wait", |_: Message| std::future::pending::<()>())
+            .before_finish(|_| std::future::pending())
+            .after(move |_| {
+                told.fetch_add(1, Ordering::Relaxed);
+                std::future::pending()
+            })
+            .build()
+            .unwrap();
+        let started = world.environment.now();
+        let (_, report) = world.deliver(&consumer, &stream(1..=2)).await;
+        assert!(world.environment.now().since(started) < INVOCATION);
+        assert_eq!(report.dead_total(), usize::from(!sink_hangs), "{report:?}");
+        assert_eq!((report.saved, after.load(Ordering::Relaxed)), (2, 1), "{report:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_deadline_that_has_passed_runs_nothing_and_counts_nothing() {
     let world = World::new();
@@ -210,6 +251,49 @@ fn a_handler_that_blocks_its_thread_is_cut_off_too() {
     let deadline = environment.now().plus(Duration::from_millis(500));
     let (_, report) = runtime.block_on(consumer.handle(event.as_bytes(), deadline)).unwrap();
     assert!(report.cut_off && report.tasks["index"].hangs == 1);
+    drop(go);
+}
+
+/// An extractor that hangs is cut off and counted, until its record is put aside and the others run.
+#[test]
+fn an_extractor_that_hangs_is_counted_and_its_record_put_aside() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let environment = millpond_store::Environment::system();
+    let store = Arc::new(millpond_store::MemoryStore::new(&environment));
+    let (go, stop) = std::sync::mpsc::channel::<()>();
+    let stop = std::sync::Mutex::new(stop);
+    let (dead, calls) = (millpond_consumer::MemorySink::new(), World::new().calls);
+    let consumer = Consumer::builder("orders")
+        .state(StoreState::new(store, &environment))
+        .dead_letters(dead.clone())
+        .one("index", calls.handler("index", |_| Outcome::Done))
+        .extractor(move |data: &Data| {
+            if &data.bytes[..] == br#"{"n":2}"# {
+                // Blocks until the test has its answers.
+                let _ = stop.lock().unwrap().recv();
+            }
+            Json.extract(data)
+        })
+        .attempts(2)
+        .build()
+        .unwrap();
+    let deliver = || {
+        let event = stream(1..=3);
+        let deadline = environment.now().plus(Duration::from_millis(500));
+        runtime.block_on(consumer.handle(event.as_bytes(), deadline)).unwrap()
+    };
+    for _ in 0..2 {
+        let (response, report) = deliver();
+        assert!(report.cut_off && report.tasks["record/read"].hangs == 1, "{report:?}");
+        assert_eq!(report.problems, ["the extractor did not end in time for record 2"]);
+        assert_eq!(items(&response), ["1"], "nothing runs before all is read");
+    }
+    let (response, report) = deliver();
+    assert!(report.is_complete() && items(&response).is_empty(), "{report:?}");
+    assert_eq!(calls.of("index").len(), 2);
+    let letter = &dead.letters()[0];
+    assert_eq!(letter.detail, "record/read: the extractor did not end in time");
     drop(go);
 }
 

@@ -1,7 +1,10 @@
 //! Aggregates of the Kinesis Producer Library.
 
+use std::time::Duration;
+
 use millpond_consumer::source::Aggregate;
 use millpond_consumer::{HashRange, Message, Order, Outcome, Reason};
+use millpond_store::{Environment, Monotonic};
 use serde_json::json;
 
 use crate::support::events::{self, event, kinesis_at};
@@ -121,6 +124,42 @@ async fn user_records_of_another_shard_are_left_to_it_when_its_range_is_known() 
     assert_eq!(below.messages + above.messages, 30, "each in one of them");
     assert_eq!((below.elsewhere, above.elsewhere), (above.messages, below.messages));
     assert!(below.messages > 0 && above.messages > 0);
+}
+
+/// The processor's time that this thread took so far, which what else runs on the machine does not change; where the system does
+/// not tell it, the time of the clock.
+fn spent(environment: &Environment) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
+    nanos.map_or_else(
+        || environment.clock.monotonic().since(Monotonic::from_origin(Duration::ZERO)),
+        Duration::from_nanos,
+    )
+}
+
+/// Eight times the user records take eight to ten times the processor's time; with ten nanoseconds for each pair of them, it would be
+/// 27 times. The best of three rounds counts.
+#[tokio::test]
+async fn sixteen_thousand_user_records_take_linear_time() {
+    let system = Environment::system();
+    let mut best = [Duration::MAX; 2];
+    for _ in 0..3 {
+        for (count, best) in [2_000, 16_000].into_iter().zip(&mut best) {
+            let world = World::new();
+            // One fails, so that all come again and are saved.
+            let plan = |message: &Message| {
+                if is(message, 0) { Outcome::retry("no") } else { Outcome::Done }
+            };
+            let consumer = world.planned(plan).build().unwrap();
+            let event = record(&aggregate(count).to_bytes());
+            let before = spent(&system);
+            let (_, report) = world.deliver_at_once(&consumer, &event).await;
+            *best = (*best).min(spent(&system) - before);
+            assert_eq!(report.messages, count as usize);
+        }
+    }
+    let [small, large] = best;
+    assert!(large < small * 16, "{small:?} for 2,000, {large:?} for 16,000");
 }
 
 #[tokio::test]

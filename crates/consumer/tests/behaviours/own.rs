@@ -103,15 +103,61 @@ async fn a_log_is_consumed_and_its_checkpoint_is_the_lowest_unfinished() {
     }
 }
 
-/// A queue with one message, for a handler that takes 100 seconds.
-async fn slow(
-    world: &World,
-    store: Arc<dyn millpond_store::Store>,
-) -> (QueueSource, millpond_queue::Client) {
-    let ground = Ground::new(store, &world.environment);
-    let queue = Queues::new(&ground).create("orders", QueueConfig::default()).await.unwrap();
-    let client = queue.client("shop").unwrap();
-    client.send(Sent::new("{\"n\":1}")).await.unwrap();
+#[tokio::test]
+async fn a_topic_that_is_made_anew_inherits_no_state() {
+    let world = World::new();
+    let work = async {
+        let log = Log::new(&ground(&world));
+        for round in 0..2 {
+            let topic = log.create("orders", TopicConfig::with_partitions(1)).await.unwrap();
+            for n in 1..=3 {
+                let n = round * 10 + n;
+                topic.append(NewRecord::new(format!("{{\"n\":{n}}}"))).await.unwrap();
+            }
+            let group = topic.consumer("billing", ConsumerOptions::default()).await.unwrap();
+            // The first fails, so that the others leave rows.
+            let plan = |message: &Message| {
+                if is(message, 1) { Outcome::retry("no") } else { Outcome::Done }
+            };
+            let consumer = world.planned(plan).build().unwrap();
+            LogSource::new(consumer, "orders", group.clone()).pass().await.unwrap();
+            group.leave().await.unwrap();
+            log.delete("orders").await.unwrap();
+        }
+    };
+    in_virtual_time(&world.clock, &world.watched, work).await;
+    let mut called = world.calls.of("index");
+    called.sort();
+    assert_eq!(called, ["1", "11", "12", "13", "2", "3"]);
+}
+
+#[tokio::test]
+async fn a_queue_that_is_made_anew_inherits_no_state() {
+    let world = World::new();
+    let work = async {
+        let config = QueueConfig { strict: Some(Strict::default()), ..QueueConfig::default() };
+        let queues = Queues::new(&ground(&world));
+        for round in 0..2 {
+            let queue = queues.create("orders", config.clone()).await.unwrap();
+            let client = queue.client("shop").unwrap();
+            client.send(Sent::new(format!("{{\"n\":{}}}", round + 1)).group("g")).await.unwrap();
+            // Each fails once: of the first it leaves a row, of the second its row is asked for.
+            let plan = |message: &Message| {
+                if message.attempt() == 1 { Outcome::retry("no") } else { Outcome::Done }
+            };
+            let consumer = world.planned(plan).build().unwrap();
+            let source = QueueSource::new(consumer, client);
+            let deadline = world.environment.now().plus(Duration::from_secs(600));
+            source.run_until(deadline).await.unwrap();
+            queue.delete().await.unwrap();
+        }
+    };
+    in_virtual_time(&world.clock, &world.watched, work).await;
+    assert_eq!(world.calls.of("index"), ["1", "1", "2", "2"]);
+}
+
+/// A consumer whose handler takes 100 seconds.
+fn slow_consumer(world: &World) -> millpond_consumer::Consumer {
     let (clock, calls) = (Arc::clone(&world.environment.clock), world.calls.clone());
     let handler = move |message: Message| {
         let (clock, calls) = (Arc::clone(&clock), calls.clone());
@@ -121,8 +167,66 @@ async fn slow(
             calls.note("ended", &message);
         }
     };
-    let consumer = world.builder().one("index", handler).build().unwrap();
-    (QueueSource::new(consumer, client.clone()).time(Duration::from_secs(200)), client)
+    world.builder().one("index", handler).build().unwrap()
+}
+
+/// Handles a topic of one record with it, while requests of the log go wrong from the fifth second on, for so long.
+async fn slow_log(world: &World, mood: Mood, seconds: u64) -> millpond_consumer::Report {
+    let moody = MoodyStore::new(Arc::clone(&world.store));
+    let work = async {
+        let log = Log::new(&Ground::new(Arc::clone(&moody) as _, &world.environment));
+        let topic = log.create("orders", TopicConfig::with_partitions(1)).await.unwrap();
+        topic.append(NewRecord::new("{\"n\":1}")).await.unwrap();
+        let group = topic.consumer("billing", ConsumerOptions::default()).await.unwrap();
+        let source = LogSource::new(slow_consumer(world), "orders", group);
+        let source = source.time(Duration::from_secs(200));
+        let clock = &world.environment.clock;
+        let trouble = async {
+            clock.sleep(Duration::from_secs(5)).await;
+            moody.mood.set(mood);
+            clock.sleep(Duration::from_secs(seconds)).await;
+            moody.mood.set(Mood::Works);
+        };
+        let (reports, ()) = tokio::join!(source.pass(), trouble);
+        clock.sleep(Duration::from_secs(200)).await;
+        reports.unwrap().remove(0)
+    };
+    in_virtual_time(&world.clock, &world.watched, work).await
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_fails_or_hangs_does_not_stop_the_work() {
+    for mood in [Mood::Fails, Mood::Hangs] {
+        let world = World::new();
+        let report = slow_log(&world, mood, 10).await;
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!((world.calls.of("begun").len(), world.calls.of("ended").len()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_partition_that_is_lost_is_given_up() {
+    for mood in [Mood::Fails, Mood::Hangs] {
+        let world = World::new();
+        let report = slow_log(&world, mood, 40).await;
+        assert_eq!(report.unfinished, 1, "{report:?}");
+        let counts = &report.tasks["index"];
+        assert_eq!(counts.hangs + counts.retried, 0, "no attempt counts");
+        assert!(report.took < Duration::from_secs(30), "others may have it then: {report:?}");
+        assert_eq!((world.calls.of("begun").len(), world.calls.of("ended").len()), (1, 0));
+    }
+}
+
+/// A queue with one message, for a handler that takes 100 seconds.
+async fn slow(
+    world: &World,
+    store: Arc<dyn millpond_store::Store>,
+) -> (QueueSource, millpond_queue::Client) {
+    let ground = Ground::new(store, &world.environment);
+    let queue = Queues::new(&ground).create("orders", QueueConfig::default()).await.unwrap();
+    let client = queue.client("shop").unwrap();
+    client.send(Sent::new("{\"n\":1}")).await.unwrap();
+    (QueueSource::new(slow_consumer(world), client.clone()).time(Duration::from_secs(200)), client)
 }
 
 #[tokio::test]

@@ -149,6 +149,12 @@ impl Consumer {
         &self.0.worker
     }
 
+    /// What tells its topic apart from others that had, or will have, its name.
+    #[must_use]
+    pub fn incarnation(&self) -> u64 {
+        self.0.topic.item().incarnation
+    }
+
     /// What this worker holds, as far as it knows.
     #[must_use]
     pub fn held(&self) -> Vec<Assignment> {
@@ -174,6 +180,12 @@ impl Consumer {
         shared.topic.store().write(put).await?;
         shared.pulse.beaten(beat, began);
         Ok(())
+    }
+
+    /// For how long this worker may trust its leases without another [`beat`](Self::beat); nothing when it may not.
+    #[must_use]
+    pub fn trusted(&self) -> Option<Duration> {
+        self.0.trusted()
     }
 
     /// How often [`beat`](Self::beat) and [`balance`](Self::balance) should be called.

@@ -83,6 +83,12 @@ impl Client {
         &self.core.queue.name
     }
 
+    /// What tells its queue apart from others that had, or will have, its name.
+    #[must_use]
+    pub fn incarnation(&self) -> &str {
+        &self.core.queue.incarnation
+    }
+
     /// The queue's configuration, as of at most ten seconds ago.
     ///
     /// # Errors

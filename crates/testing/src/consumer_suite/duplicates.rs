@@ -5,7 +5,7 @@ use std::time::Duration;
 use millpond_consumer::{Builder, Duplicates, Ids, Message, Order, Outcome};
 use serde_json::{Value, json};
 
-use super::events::{event, kinesis};
+use super::events::{SHARD, STREAM, event, kinesis, kinesis_at};
 use super::world::{World, name};
 use crate::subject::Subject;
 
@@ -76,6 +76,24 @@ pub async fn a_message_that_comes_again_itself_is_no_duplicate(subject: &Subject
     assert_eq!(world.failures(&consumer, &messages).await, ["2"]);
     assert!(world.failures(&consumer, &messages).await.is_empty());
     assert_eq!(world.calls.counts("index")["2"], 2, "tried twice, as the one message that it is");
+}
+
+/// Numbers of more digits than 64 bits hold are ids as they are written, and messages are ordered by them.
+pub async fn ids_that_differ_in_the_last_of_many_digits_are_two(subject: &Subject) {
+    let world = World::of(subject);
+    let consumer = skipping(&world).sequence(["id"]).build().unwrap();
+    let record = |n: u64, id: &str| {
+        let data = format!(r#"{{"n": {n}, "id": {id}}}"#);
+        kinesis_at(STREAM, SHARD, &n.to_string(), "k", data.as_bytes())
+    };
+    let later = record(1, "1234567890123456789012346");
+    let (_, report) =
+        world.deliver(&consumer, &event(vec![later, record(2, "1234567890123456789012345")])).await;
+    assert_eq!((report.duplicates, report.finished), (0, 2), "{report:?}");
+    assert_eq!(world.calls.of("index"), ["2", "1"]);
+    let again = event(vec![record(3, "1234567890123456789012345.0")]);
+    let (_, report) = world.deliver(&consumer, &again).await;
+    assert_eq!(report.duplicates, 1, "one number, written in two ways");
 }
 
 /// Under the policy to run all are processed and differing ones reported.

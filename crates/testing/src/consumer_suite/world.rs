@@ -174,6 +174,11 @@ impl Killer {
         std::future::pending::<()>().await;
     }
 
+    /// For an extractor, which cannot wait: nothing of the process is heard of again.
+    pub fn strike_now(&self) {
+        self.0.notify_one();
+    }
+
     async fn struck(&self) {
         self.0.notified().await;
     }
@@ -187,6 +192,11 @@ impl Calls {
     /// Notes a call.
     pub fn note(&self, task: &str, message: &Message) {
         self.0.lock().unwrap().push((task.to_owned(), name(message)));
+    }
+
+    /// Notes something else.
+    pub fn note_text(&self, task: &str, text: String) {
+        self.0.lock().unwrap().push((task.to_owned(), text));
     }
 
     /// A handler that notes its calls and does as planned.

@@ -56,6 +56,11 @@ pub fn check(settings: &Settings, plan: &Plan, truth: &Truth, sink: &MemorySink,
     windows(settings, plan, truth, &given_up);
     super::window::check_ends(settings, plan, truth, &ends);
     super::steps::check(settings, truth);
+    // What was done when an answer was heard stays done, whoever else writes; unless it could not be saved.
+    if settings.faults().is_none() && !settings.kills() {
+        let repeated = truth.repeated();
+        assert!(repeated.is_empty(), "{repeated:?} of {settings:?}\n{}", truth.trace());
+    }
     assert_eq!(truth.all_wrong(), Vec::<String>::new(), "{settings:?}\n{}", truth.trace());
 }
 

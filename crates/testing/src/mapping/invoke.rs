@@ -1,14 +1,15 @@
 //! The function: handlers that do as planned, and processes that can be killed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use millpond_consumer::{Consumer, Message, Outcome, Report, StoreState, Window};
 use millpond_store::{Environment, Rng};
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-use super::plan::{Plan, Way};
+use super::plan::{ALL, Plan, Way};
 use super::settings::{Settings, Source, View};
 use super::sink::FlakySink;
 use super::truth::Truth;
@@ -28,6 +29,9 @@ pub struct Function {
     /// Its number.
     pub process: usize,
     invocations_left: Arc<std::sync::atomic::AtomicU64>,
+    stale: bool,
+    /// Processes that nobody waits for.
+    outliving: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 /// How an invocation ended.
@@ -59,6 +63,8 @@ impl Function {
             killed: Arc::default(),
             process: 0,
             invocations_left: Arc::new(bound.into()),
+            stale: settings.stale,
+            outliving: Arc::default(),
         }
     }
 
@@ -68,7 +74,12 @@ impl Function {
         if let Some(wrong) = super::table::wrong(plan, self.view, n, message) {
             self.truth.wrong(wrong);
         }
-        let call = self.truth.called(n, task);
+        if self.stale && task != ALL {
+            // So that others come to the same message, and short enough that a whole batch is in time.
+            let wait = Duration::from_millis(self.rng.below(400));
+            self.environment.clock.sleep(wait).await;
+        }
+        let call = self.truth.called(self.process, n, task);
         let outcome = plan.of(n, task).at(call);
         self.truth.note(format_args!("  {task} {n} call {call}: {outcome:?}"));
         let outcome = match outcome {
@@ -80,7 +91,7 @@ impl Function {
                 self.take_steps(message, (n, task), plan.steps(n, task)).await;
                 // A done task may be called again when the note of it was lost; it is done all the same.
                 if outcome == Outcome::Done {
-                    self.truth.done(n, task);
+                    self.truth.done(self.process, n, task);
                 }
                 outcome
             }
@@ -115,7 +126,7 @@ impl Function {
     pub async fn end(&self, plan: &Plan, window: &Window, state: &Value, kills: bool) -> Outcome {
         let index = super::window::index_of(window);
         let name = super::window::end_name(window);
-        let call = self.truth.called(index, &name);
+        let call = self.truth.called(self.process, index, &name);
         let outcome = plan.end(index, kills).at(call);
         self.truth.note(format_args!("  {name} call {call}: {outcome:?} {state}"));
         match outcome {
@@ -124,12 +135,49 @@ impl Function {
         }
     }
 
-    /// Invokes the function with an event, in a process of its own.
-    pub async fn invoke(&self, deployment: &Deployment, label: &str, event: &str) -> Ended {
+    /// Invokes the function with an event, in a process of its own. Where that is planned, the mapping loses patience with one
+    /// that got what comes for the first time.
+    pub async fn invoke(
+        &self,
+        deployment: &Deployment,
+        label: &str,
+        event: &str,
+        fresh: bool,
+    ) -> Ended {
         let number = self.truth.starts(label);
         let process = Self { killed: Arc::default(), process: number, ..self.clone() };
         let consumer = deployment.start(&process);
-        process.run(&consumer, label, event).await
+        if !self.stale || !fresh || !self.rng.chance(0.4) {
+            let ended = process.run(&consumer, label, event).await;
+            self.truth.heard(number);
+            return ended;
+        }
+        let patience = Duration::from_millis(self.rng.below(2_000));
+        let (label, event) = (label.to_owned(), event.to_owned());
+        let (answers, answer) = tokio::sync::oneshot::channel();
+        let process = tokio::spawn(async move {
+            let ended = process.run(&consumer, &label, &event).await;
+            if answers.send(ended).is_err() {
+                process.truth.note(format_args!("nobody heard of {label}"));
+            }
+        });
+        self.outliving.lock().unwrap().push(process);
+        tokio::select! {
+            biased;
+            ended = answer => {
+                self.truth.heard(number);
+                ended.expect("an answer")
+            }
+            () = self.environment.clock.sleep(patience) => Ended::Failed,
+        }
+    }
+
+    /// Waits for processes that nobody waited for.
+    pub async fn outlived(&self) {
+        let processes = std::mem::take(&mut *self.outliving.lock().unwrap());
+        for process in processes {
+            process.await.unwrap();
+        }
     }
 
     async fn run(&self, consumer: &Consumer, label: &str, event: &str) -> Ended {

@@ -6,7 +6,10 @@
 //! Of a stream: retries, halving, partial responses, batches that are cut anew, several batches of a shard at a time
 //! (parallelization factor), batching windows (small batches that grow), tumbling windows with their state, a limit of retries
 //! and of age. A stream is one of Kinesis, or of a DynamoDB table, with its images, view types, and numbers that are the same in
-//! several shards. Of a queue: visibility, receive counts, FIFO groups.
+//! several shards. Of a queue: visibility, receive counts, FIFO groups. Where that is planned, processes go on for which the mapping
+//! does not wait any more, beside those that get their work.
+//!
+//! Not in it are KPL aggregates, records of several messages, duplicates and deploys: for those, there are behaviours.
 
 mod check;
 mod invoke;
@@ -67,14 +70,16 @@ pub async fn simulate_on(
         faulty.follow(FaultPlan::Chance(rates));
     }
     let history = async {
-        match settings.source {
+        let discarded = match settings.source {
             Source::Stream | Source::Table(_) => {
                 stream::run(&function, &deployment, &plan, &settings).await
             }
             Source::Queue | Source::Fifo => {
                 queue::run(&function, &deployment, &plan, &settings).await
             }
-        }
+        };
+        function.outlived().await;
+        discarded
     };
     let discarded = in_virtual_time(&clock, &watched, history).await;
     check::check(&settings, &plan, &truth, &sink, &discarded);

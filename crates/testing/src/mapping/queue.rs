@@ -47,7 +47,9 @@ pub async fn run(
             batch.iter().map(|n| message(plan, *n, waiting[n], fifo)).collect();
         let event = format!(r#"{{"Records":[{}]}}"#, messages.join(","));
         let label = format!("queue {batch:?}");
-        if let Ended::Answered(items, _) = function.invoke(deployment, &label, &event).await {
+        let fresh = batch.iter().all(|n| waiting[n] == 1);
+        let ended = function.invoke(deployment, &label, &event, fresh).await;
+        if let Ended::Answered(items, _) = ended {
             let unfinished: HashSet<String> = items.into_iter().collect();
             let whole = unfinished.contains("");
             for n in batch.iter().filter(|n| !whole && !unfinished.contains(&format!("id-{n}"))) {

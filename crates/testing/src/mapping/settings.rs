@@ -74,6 +74,9 @@ pub struct Settings {
     pub window: Option<u64>,
     /// Whether handlers work in steps.
     pub steps: bool,
+    /// Whether the mapping may lose patience with a process that goes on: its work comes again beside it, and what it writes then
+    /// is stale. Its harm is none other.
+    pub stale: bool,
 }
 
 impl Settings {
@@ -89,6 +92,12 @@ impl Settings {
         let source = if rng.chance(0.5) { Source::Table(view) } else { plain.source };
         let window = rng.chance(0.5).then(|| 1 + rng.below(30));
         Self { source, ..plain }.windows(window)
+    }
+
+    /// The same with processes that outlive their deliveries, and nothing else that goes wrong.
+    #[must_use]
+    pub fn outliving(self) -> Self {
+        Self { stale: true, harm: Harm::None, ..self }
     }
 
     /// The same with tumbling windows. Of a Kinesis stream, a shard has one batch at a time then.
@@ -120,6 +129,7 @@ impl Settings {
             age_max: rng.chance(0.05).then(|| Duration::from_secs(30 + rng.below(120))),
             window: None,
             steps: false,
+            stale: false,
         }
     }
 
@@ -147,7 +157,10 @@ impl Settings {
 
     /// Whether the store and the mapping do as they should: then ends of windows are counted exactly, kills or not.
     pub(super) fn is_sound(&self) -> bool {
-        self.faults().is_none() && self.retries_max.is_none() && self.age_max.is_none()
+        !self.stale
+            && self.faults().is_none()
+            && self.retries_max.is_none()
+            && self.age_max.is_none()
     }
 
     /// Whether every call is to be exactly as the model says.

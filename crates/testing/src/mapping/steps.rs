@@ -56,6 +56,8 @@ pub fn check(settings: &Settings, truth: &Truth) {
         let Some(before) = before else { continue };
         // A step whose save failed is repeated, kill or no kill.
         let excuse = settings.faults().is_some()
+            // Who has the same work at the same time repeats it.
+            || settings.stale
             || processes[before.process].killed.is_some_and(|killed| {
                 let ended = truth.has_ended(before.process, before.n, &before.task);
                 let recent = killed.since(before.at) <= STEPS_SAVED_EVERY + WRITE;

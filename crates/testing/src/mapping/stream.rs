@@ -67,6 +67,7 @@ pub async fn run(
             number,
             waiting: records.collect(),
             halves: Vec::new(),
+            delivered: None,
             windows: Windows::new(settings, number),
         };
         Box::pin(lane.run(deployment))
@@ -82,6 +83,8 @@ struct Lane<'a> {
     waiting: VecDeque<u64>,
     /// What comes before all that waits: halves of a batch that failed, first half on top.
     halves: Vec<Delivery>,
+    /// The last record that was delivered.
+    delivered: Option<u64>,
     windows: Windows,
 }
 
@@ -143,7 +146,10 @@ impl Lane<'_> {
         let mut event = json!({"Records": records.collect::<Vec<_>>()});
         self.windows.begin(&delivery, &mut event);
         let label = format!("lane {} {delivery:?}", self.number);
-        let ended = self.function.invoke(deployment, &label, &event.to_string()).await;
+        let known = self.delivered;
+        self.delivered = delivery.records.last().copied().max(known);
+        let fresh = delivery.records.first().is_some_and(|first| Some(*first) > known);
+        let ended = self.function.invoke(deployment, &label, &event.to_string(), fresh).await;
         let Ended::Answered(items, state) = ended else { return Some(delivery) };
         if !self.windows.accepts(state.as_ref()) {
             self.function.truth.note(format_args!("the answer has no state"));

@@ -14,6 +14,13 @@ pub struct Truth(Arc<Mutex<Happened>>);
 struct Happened {
     calls: Vec<(u64, String)>,
     done: BTreeMap<(u64, String), u32>,
+    /// What was done by which process.
+    done_by: BTreeMap<usize, Vec<(u64, String)>>,
+    /// What was done by a process whose answer was heard, and how many answers had been heard by then.
+    settled: BTreeMap<(u64, String), usize>,
+    answers: usize,
+    /// What was called though it was settled.
+    repeated: Vec<String>,
     /// What the mapping took from the ends of windows, by lane and window; nothing where it gave the end up.
     windows: BTreeMap<(u64, u64), Vec<Option<Vec<u64>>>>,
     /// What handlers were given and should not have been.
@@ -32,6 +39,8 @@ pub struct Process {
     pub label: String,
     /// When it was killed, if it was.
     pub killed: Option<Timestamp>,
+    /// How many answers had been heard when it started.
+    answers: usize,
 }
 
 /// The work of a step that was done.
@@ -46,23 +55,44 @@ pub struct Step {
 
 impl Truth {
     /// Notes a call, and says which one it is, from 0.
-    pub fn called(&self, n: u64, task: &str) -> u32 {
+    pub fn called(&self, process: usize, n: u64, task: &str) -> u32 {
         let mut happened = self.0.lock().unwrap();
         let call = (n, task.to_owned());
+        let started = happened.processes[process].answers;
+        if happened.settled.get(&call).is_some_and(|answers| *answers <= started) {
+            happened.repeated.push(format!("{task} {n} was called again by process {process}"));
+        }
         let before = happened.calls.iter().filter(|known| **known == call).count();
         happened.calls.push(call);
         before as u32
     }
 
-    pub fn done(&self, n: u64, task: &str) {
-        *self.0.lock().unwrap().done.entry((n, task.to_owned())).or_default() += 1;
+    pub fn done(&self, process: usize, n: u64, task: &str) {
+        let mut happened = self.0.lock().unwrap();
+        *happened.done.entry((n, task.to_owned())).or_default() += 1;
+        happened.done_by.entry(process).or_default().push((n, task.to_owned()));
+    }
+
+    /// The mapping has heard a process: what that has done is known, and is not to be done by those that start later.
+    pub fn heard(&self, process: usize) {
+        let mut happened = self.0.lock().unwrap();
+        happened.answers += 1;
+        let answers = happened.answers;
+        for done in happened.done_by.remove(&process).unwrap_or_default() {
+            happened.settled.entry(done).or_insert(answers);
+        }
+    }
+
+    pub fn repeated(&self) -> Vec<String> {
+        self.0.lock().unwrap().repeated.clone()
     }
 
     /// A process starts, and gets its number.
     pub fn starts(&self, label: &str) -> usize {
-        let processes = &mut self.0.lock().unwrap().processes;
-        processes.push(Process { label: label.to_owned(), killed: None });
-        processes.len() - 1
+        let mut happened = self.0.lock().unwrap();
+        let process = Process { label: label.to_owned(), killed: None, answers: happened.answers };
+        happened.processes.push(process);
+        happened.processes.len() - 1
     }
 
     pub fn killed(&self, process: usize, at: Timestamp) {
