@@ -1,4 +1,4 @@
-//! Events as others recorded them, read by AWS's own types for Lambda and by ours: both must find the same.
+//! Sample events that others publish, read by AWS's own types for Lambda and by ours: both must find the same.
 //!
 //! The samples come in the package of `aws_lambda_events`, wherever Cargo keeps it; more are in `tests/events`.
 
